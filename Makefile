@@ -74,7 +74,6 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/growth.py
 	$(bin)/python benchmarks/gpu.py
 	$(bin)/python benchmarks/pixel_network.py
-	$(bin)/python benchmarks/teach.py
 	$(bin)/python benchmarks/labelling_page.py
 	$(bin)/python benchmarks/human_dot.py
 	$(bin)/python benchmarks/pace.py

@@ -20,8 +20,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+from backflips import turns_of_run
 from rows import ROOT, SCORES, Row, of_returns, read_rows, write_row
 
 CHECKED = ROOT / ".cache" / "battery.json"
@@ -31,26 +34,37 @@ NEW, SAME, WITHIN = "new", "same", "within tolerance"  # verdicts of rows that h
 
 def main() -> int:
     """Measure the chosen rows, print a table, and return the exit status."""
-    options = parse()
+    options = parse(__doc__ or "")
     rows = chosen(read_rows(options.scores), options.rows, options.seconds)
     if not rows:
         sys.exit(f"error: no row can be measured: {' '.join(options.rows)}; rows: docs/scores")
+    return run(rows, options)
+
+
+def run(rows: Mapping[str, Row], options: argparse.Namespace) -> int:
+    """Measure rows in their order, print a table, and return the exit status."""
     commit = clean_commit()
     if options.write and commit is None:
         sys.exit("error: --write records a commit, but packages/ has changes: commit them first")
     known = {} if options.again or options.write else checked(commit)
     verdicts: dict[str, str] = {}
+    measured = read_rows(options.scores)
     for place, name in enumerate(rows):
         left = sum(cost(row) for row in list(rows.values())[place:]) / 60
         print(f"{place + 1}/{len(rows)} {name}, about {left:.0f} min left ...", flush=True)
-        verdicts[name] = known.get(name) or measure(name, rows[name], commit, options)
+        verdicts[name] = known.get(name, "")
+        if not verdicts[name]:
+            row = with_full(rows[name], measured)
+            verdicts[name], measured[name] = measure(name, row, commit, options)
         print(f"    {verdicts[name]}", flush=True)
     print_table(rows, verdicts)
     return int(any(not held(verdict) for verdict in verdicts.values()))
 
 
-def measure(name: str, row: Row, commit: str | None, options: argparse.Namespace) -> str:
-    """Measure a row, keep the verdict, with `--write` also the figures; return the verdict."""
+def measure(
+    name: str, row: Row, commit: str | None, options: argparse.Namespace
+) -> tuple[str, Row]:
+    """Measure a row, keep the verdict, with `--write` also the figures; return both."""
     began = time.perf_counter()
     found, now = check(row)
     seconds = round(time.perf_counter() - began, 1)
@@ -59,12 +73,18 @@ def measure(name: str, row: Row, commit: str | None, options: argparse.Namespace
         write_row(name, replace(kept, commit=commit or "", machine=machine()), options.scores)
     found = f"{found}, {seconds:.0f} s"
     remember(commit, name, found)
-    return found
+    return found, now or row
 
 
-def parse() -> argparse.Namespace:
-    """Return the options."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def with_full(row: Row, measured: Mapping[str, Row]) -> Row:
+    """Return a row with the mean that 100 % stands for, if that row was measured."""
+    full = measured.get(row.against)
+    return row if full is None else replace(row, full=full.mean)
+
+
+def parse(about: str) -> argparse.Namespace:
+    """Return the options of a program that is described as `about`."""
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("--rows", nargs="*", default=["*"], metavar="GLOB", help="default: all")
     parser.add_argument(
         "--seconds", type=float, default=float("inf"), help="stop before the sum of recorded times"
@@ -122,17 +142,49 @@ def measured(row: Row) -> Row:
         CalledProcessError: the command failed; its messages are on stderr.
     """
     with tempfile.TemporaryDirectory() as home:
-        command = [sys.executable, "-m", *row.words, "--json", "--home", home]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    result = json.loads(done.stdout.splitlines()[-1])
-    returns = result["score"] if row.unit == "share" else result["returns"]
-    return replace(row, seeds=result["seeds"], env_steps=result["env_steps"], **of_returns(returns))
+        result = output_of([*row.words, "--home", home], row.folder)
+        returns = result["score"] if row.unit == "share" else result["returns"]
+        if row.unit == "turns":
+            returns = turns_of_run(Path(result["folder"]))
+    counted = {"seeds": result["seeds"], "env_steps": result["env_steps"]}
+    floor = random_return(row) if row.against else None
+    of = of_returns(returns)
+    return replace(row, labels=result.get("labels"), floor=floor, **counted, **of)
+
+
+def random_return(row: Row) -> float:
+    """Return the mean return of random actions in the environment of a row; 0 of a share."""
+    if row.unit == "share":
+        return 0.0
+    env = row.words[2] if row.words[1] == "teach" else row.words[3]
+    given = [f"--env-arg={b}" for a, b in pairwise(row.words) if a == "--env-arg"]
+    with tempfile.TemporaryDirectory() as home:
+        clip = ["--out", str(Path(home) / "clip.png")]
+        look = ["backflip", "look", env, "--episodes", "100", *given, *clip, "--home", home]
+        return round(output_of(look, row.folder)["returns"]["mean"], 3)
+
+
+def output_of(words: Sequence[str], folder: str) -> dict[str, Any]:
+    """Return the JSON that a command prints.
+
+    Raises:
+        CalledProcessError: the command failed; its messages are on stderr.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", *words, "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        cwd=ROOT / folder,
+    )
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def verdict(then: Row, now: Row) -> str:
     """Return whether the figures of a row hold."""
     if not then.commit:
-        return f"{NEW}: {words(now)}"
+        missed = f", MISSES the bar ({', '.join(now.missed)})" if now.missed else ""
+        return f"{NEW}: {words(now)}{missed}"
     if then.returns and list(then.returns) == list(now.returns):
         return SAME
     lost = [part for part in now.missed if part not in then.missed and part != "seconds"]
@@ -144,8 +196,9 @@ def verdict(then: Row, now: Row) -> str:
 
 
 def words(row: Row) -> str:
-    """Return mean and worst seed."""
-    return f"{row.mean:.4g} (worst {row.worst:.4g})"
+    """Return mean and worst seed, and the share of the row that it is compared with."""
+    share = "" if row.share is None else f", {row.share:.0%} of `{row.against}`"
+    return f"{row.mean:.4g} (worst {row.worst:.4g}){share}"
 
 
 def held(verdict: str) -> bool:

@@ -204,8 +204,15 @@ def spread(seeds: Sequence[int]) -> str:
 
 def bar(row: Row) -> str:
     """Return the bar of a row in words."""
-    words = {"mean": "mean >= {}", "worst": "each >= {}", "seconds": "{} s"}
-    return ", ".join(words[key].format(f"{x:g}") for key, x in row.bar.items()) or "none"
+    words = {
+        "mean": "mean >= {}",
+        "worst": "each >= {}",
+        "all_but_one": "all but one >= {}",
+        "share": f"{{}} of `{row.against}`",
+        "seconds": "{} s",
+    }
+    texts = {key: f"{x:.0%}" if key == "share" else f"{x:g}" for key, x in row.bar.items()}
+    return ", ".join(words[key].format(text) for key, text in texts.items()) or "none"
 
 
 def number(value: float, unit: str) -> str:
@@ -216,7 +223,8 @@ def number(value: float, unit: str) -> str:
 def with_margin(row: Row) -> str:
     """Return the mean, with its margin if that is known."""
     margin = "" if row.margin is None else f" ± {number(row.margin, row.unit)}"
-    return number(row.mean, row.unit) + margin
+    share = "" if row.share is None else f" ({row.share:.0%})"
+    return number(row.mean, row.unit) + margin + share
 
 
 def seconds(row: Row) -> str:

@@ -35,8 +35,14 @@ class Row:
         worst: of the seeds.
         margin: half of the 95 % interval of the mean; None for one seed, or if it is not known.
         returns: of each seed, in order; empty if only mean and worst were kept.
-        unit: `return`, or `share` of the optimal return.
-        bar: the required `mean` and `worst` at least, and `seconds` at most; empty if none was set.
+        unit: `return`, `share` of the optimal return, or `turns`, complete backward turns in 1,000
+            env steps.
+        bar: the required `mean`, `worst`, `all_but_one` seed, and `share` (see there) at least, and
+            `seconds` at most; empty if none was set.
+        against: the row whose mean is 100 % of `share`; empty if the bar has none.
+        full: the mean of that row.
+        floor: the mean return of random actions, 0 % of `share`.
+        folder: where the command is typed, relative to the repository.
         env_steps: of each seed; None if they were not kept.
         labels: of each seed; None for training on the environment's reward.
         seconds: of the whole process; None if unknown. On another machine they differ.
@@ -55,6 +61,10 @@ class Row:
     returns: Sequence[float] = ()
     unit: str = "return"
     bar: dict[str, float] = field(default_factory=dict[str, float])
+    against: str = ""
+    full: float | None = None
+    floor: float | None = None
+    folder: str = ""
     env_steps: int | None = None
     labels: int | None = None
     seconds: float | None = None
@@ -76,10 +86,26 @@ class Row:
         return max(self.margin or 0.0, SMALLEST_TOLERANCE * abs(self.mean))
 
     @property
+    def share(self) -> float | None:
+        """(mean - floor) / (full - floor); None without both, or if these are equal."""
+        if self.full is None or self.floor is None or self.full == self.floor:
+            return None
+        return (self.mean - self.floor) / (self.full - self.floor)
+
+    @property
+    def reached(self) -> dict[str, float]:
+        """What the parts of a bar ask for at least, as far as it is known."""
+        found = {"mean": self.mean, "worst": self.worst}
+        if len(self.returns) > 1:
+            found["all_but_one"] = sorted(self.returns)[1]
+        return found if self.share is None else found | {"share": self.share}
+
+    @property
     def missed(self) -> list[str]:
-        """The parts of the bar that are not met."""
-        reached = {"mean": self.mean, "worst": self.worst}
-        low = [key for key, least in self.bar.items() if key in reached and reached[key] < least]
+        """The parts of the bar that are not met; what is not known is not met."""
+        reached = self.reached
+        asked = {key: least for key, least in self.bar.items() if key != "seconds"}
+        low = [key for key, least in asked.items() if not reached.get(key, -math.inf) >= least]
         late = self.seconds is not None and self.seconds > self.bar.get("seconds", np.inf)
         return low + ["seconds"] * late
 

@@ -1,66 +1,69 @@
-"""Teach each task that has a bar from comparisons, in whole processes, and print the scores.
+"""Measure what teaching reaches, row by row, each beside the same learner on its true reward.
 
-    python benchmarks/teach.py [NAME ...] [--first FIRST]
+    python benchmarks/teach.py --list
+    python benchmarks/teach.py [--rows 'teach-Hopper-*' ...] [--write] [--again]
 
-Every row is one `backflip teach ... --json` process with seeds from `--first` on (default 1000: not
-used for tuning). The last column is the physical limit of the score.
+`teach_rows.py` has the rows and their bars, docs/scores those of earlier bars. `battery.py` takes
+them in turn: one `backflip teach` process with all seeds of a row. `--write` keeps the figures in
+docs/scores, with the commit, and draws docs/pictures/taught.svg; then type
+`python benchmarks/figures.py`. A reference that is in docs/scores with today's command is not
+measured again.
 """
 
-import argparse
+import sys
+from fnmatch import fnmatch
 
-from side_by_side import ours
+import battery
+from rows import ROOT, Row, read_rows
+from taught_picture import taught_svg
+from teach_rows import planned, reference
 
-ROWS: dict[str, tuple[list[str], str, str]] = {
-    "dot": (["dot", "--labels", "100", "--seeds", "10"], "mean >= .95, each >= .90", "1"),
-    "dot-corner": (
-        ["dot", "--labels", "100", "--seeds", "10", "--env-arg", "goal=40,60"],
-        "mean >= .95, each >= .90",
-        "1",
-    ),
-    "dot-right": (
-        ["dot", "--labels", "100", "--seeds", "10", "--env-arg", "goal=120,150"],
-        "mean >= .95, each >= .90",
-        "1",
-    ),
-    "pendulum": (
-        ["Pendulum-v1", "--labels", "50", "--seeds", "10"],
-        "mean >= -165, each >= -220, <= 60 s",
-        "-138",
-    ),
-    "cartpole": (["CartPole-v1", "--labels", "100", "--seeds", "10"], "each >= 475", "500"),
-    "pendulum-host": (
-        ["gymnasium:Pendulum-v1", "--labels", "50", "--seeds", "5"],
-        "as the compiled driver",
-        "-138",
-    ),
-    "inverted-pendulum": (
-        ["InvertedPendulum-v5", "--labels", "100", "--seeds", "5"],
-        ">= 900 on 4 of 5",
-        "1000",
-    ),
-}
+PICTURE = ROOT / "docs" / "pictures" / "taught.svg"
 
 
-def main() -> None:
-    """Run the chosen rows in turn and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="rows; default: all")
-    parser.add_argument("--first", default="1000", help="the first seed")
-    options = parser.parse_args()
-    print(
-        "| row | bar | mean | worst | every seed | seconds | limit |\n|---|---|---|---|---|---|---|"
-    )
-    for name in options.names or ROWS:
-        arguments, bar, limit = ROWS[name]
-        done = ours("teach", *arguments, "--seed", options.first, "--json")
-        scores = [round(x, 3) for x in done.output.get("score") or done.output["returns"]]
-        mean = sum(scores) / len(scores)
-        print(
-            f"| {name} | {bar} | {mean:.3f} | {min(scores)} | {sorted(scores)} "
-            f"| {done.seconds:.0f} | {limit} |",
-            flush=True,
-        )
+def main() -> int:
+    """Measure the chosen rows, draw the picture, and return the exit status."""
+    if "--list" in sys.argv[1:]:
+        for name, row in planned().items():
+            bar = " ".join(f"{key}={least:g}" for key, least in row.bar.items())
+            print(f"{name:32} {bar:28} {row.command}")
+        return 0
+    options = battery.parse(__doc__ or "")
+    known = read_rows(options.scores)
+    earlier = {name: row for name, row in known.items() if name.startswith("teach-")}
+    rows = {
+        name: row
+        for name, row in (earlier | planned()).items()
+        if any(fnmatch(name, glob) for glob in options.rows) and not row.by_hand
+    }
+    if not rows:
+        sys.exit(f"error: no row is called {' '.join(options.rows)}; try --list")
+    status = battery.run(with_references(rows, known), options)
+    if options.write:
+        measured = read_rows(options.scores)
+        PICTURE.write_text(taught_svg({n: measured[n] for n in planned() if n in measured}))
+    return status
+
+
+def with_references(rows: dict[str, Row], known: dict[str, Row]) -> dict[str, Row]:
+    """Return the rows, each after the row that its 100 % stands for, and with earlier figures.
+
+    A reference that is known, with the same command, is left out.
+    """
+    found: dict[str, Row] = {}
+    for name, row in rows.items():
+        full = reference(row)
+        measured = known.get(row.against)
+        if full is not None and (measured is None or measured.command != full.command):
+            found.setdefault(row.against, full)
+        found[name] = with_figures(row, known.get(name))
+    return found
+
+
+def with_figures(row: Row, known: Row | None) -> Row:
+    """Return the figures of a row that was measured with this command; else the row."""
+    return known if known is not None and known.command == row.command else row
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,31 +1,21 @@
 """The example algorithm learns, and its returns are those of the definition."""
 
-import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.modules import module_at
 
 from backflip.core.types import Transition
 from backflip.drivers.native import NativeDriver
 from backflip.envs.native.cartpole import CartPole
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "algorithm.py"
-
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
     """The module, found by the name that its entry has for it."""
-    spec = importlib.util.spec_from_file_location("algorithm", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["algorithm"] = module
-    spec.loader.exec_module(module)
-    return module
+    return module_at("docs/examples/algorithm.py", "algorithm")
 
 
 def test_returns_equal_the_definition(example: ModuleType) -> None:

@@ -1,25 +1,15 @@
 """The teacher in docs/examples that wants backflips."""
 
-import importlib.util
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.modules import module_at
 
 from backflip.envs.mujoco.simulators import Simulators
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "backflip_teacher.py"
-
-
-def example() -> Any:
-    found = importlib.util.spec_from_file_location("backflip_teacher", EXAMPLE)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+TEACHER = "docs/examples/backflip_teacher.py"
 
 
 def clip_of(angles: list[float]) -> Any:
@@ -30,7 +20,7 @@ def clip_of(angles: list[float]) -> Any:
 
 
 def test_the_clip_with_more_backward_rotation_is_better() -> None:
-    teacher = example()
+    teacher = module_at(TEACHER)
     forward, still = clip_of([0, 1, 2]), clip_of([0, 0.5, 0.01])
     turn = clip_of([0, -3, -2 * np.pi])
     assert teacher.rotation(turn) == pytest.approx(2 * np.pi)

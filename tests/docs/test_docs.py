@@ -1,12 +1,12 @@
 """Every command, option, setting and metric has its place in docs/, and no other has."""
 
 import dataclasses
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.modules import module_at
 
 from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import PROGRAM
@@ -102,14 +102,7 @@ def as_typed(value: object) -> str:
 
 def settings_tables() -> ModuleType:
     """The program that writes the tables of settings."""
-    spec = importlib.util.spec_from_file_location(
-        "settings_tables", ROOT / "docs/settings_tables.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_at("docs/settings_tables.py")
 
 
 @pytest.mark.parametrize("name", names())

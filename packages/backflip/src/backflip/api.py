@@ -34,6 +34,8 @@ from backflip.training.continuation import (
     open_parent,
     place_of_child,
 )
+from backflip.training.demonstrations import CONFIG as DEMONSTRATIONS
+from backflip.training.demonstrations import DEMONSTRATED, checked_sources, draw_demonstrations
 from backflip.training.finished import result_of
 from backflip.training.initial_labels import check_labels, find_start, with_reward_model
 from backflip.training.memory import check_memory
@@ -42,10 +44,11 @@ from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
 from backflip.training.recorded_clips import (
     CONFIG,
+    RECORDED,
     Recorded,
     draw_recorded,
-    inherit_recorded,
-    keep_recorded,
+    inherit_clips,
+    keep_clips,
 )
 from backflip.training.result import Result
 from backflip.training.session import (
@@ -55,7 +58,7 @@ from backflip.training.session import (
     resume_session,
     seeds_from,
 )
-from backflip.training.teach_config import saved_teaching
+from backflip.training.teach_config import TeachConfig, saved_teaching
 from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import (
     budget_of,
@@ -79,6 +82,7 @@ def teach(
     labels_from: str | None = None,
     reward_from: str | None = None,
     clips: Path | str | None = None,
+    demonstrations: Path | str | Sequence[Path | str] | None = None,
     seeds: int = 1,
     first_seed: int = 0,
     env_steps: int | None = None,
@@ -107,6 +111,8 @@ def teach(
         reward_from: a run of `teach` whose reward model is used, without queries.
         clips: a `.npz` file of trajectories, or `minari:` and the id of a data set: the first
             queries show its clips, in place of random actions (see docs/teach.md).
+        demonstrations: the same, or a list of them: episodes whose clips count as preferred to the
+            agent's clips (see docs/teach.md).
         seeds: the number of seeds, trained in one program, each with its own labels.
         first_seed: the first seed.
         env_steps: env steps of each seed; the environment's default if None. 0 with `clips`: all
@@ -140,7 +146,15 @@ def teach(
     budget = budget_of(labels, start, source.usual_labels)
     source = source if budget > start.labels else NoTeacher()
     if clips is not None and not source.usual_labels:
-        raise UsageError("nobody is asked about clips: leave out --clips, or ask for more --labels")
+        raise UsageError(
+            "there are no queries about the clips: leave out --clips, or ask for more --labels"
+        )
+    demonstrated = None if demonstrations is None else checked_sources(demonstrations)
+    if demonstrated and not source.usual_labels:
+        raise UsageError(
+            "demonstrations add to labels, and there are no queries: leave out --demonstrations, "
+            "or ask for more --labels"
+        )
     runtime.prepare()
     settings = with_reward_model(start, settings or {})
     if clips is not None and env_steps == 0:
@@ -148,7 +162,8 @@ def teach(
         settings = {**settings, "phases": 1}
     config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
     with closed_on_error(built.driver):
-        model = reward_model_of(config, built)
+        _refuse_sets_for_people(config, source)
+        model = reward_model_of(config, built, bool(demonstrated))
         check_labels(start, built.driver.spec, config.clip_length)
         check_memory(built.driver, built.config, seeds)
         recorded = None
@@ -158,6 +173,10 @@ def teach(
             recorded = draw_recorded(
                 str(clips), spec, config, labels=asked, teacher=teacher, seed=first_seed
             )
+        shown_how = None
+        if demonstrated:
+            spec = built.driver.spec
+            shown_how = draw_demonstrations(demonstrated, spec, config, first_seed)
         session = begin_session(
             place,
             command="teach",
@@ -172,6 +191,7 @@ def teach(
                 **source.config,
                 "start": start._asdict(),
                 **({CONFIG: recorded.about} if recorded else {}),
+                **({DEMONSTRATIONS: shown_how.about} if shown_how else {}),
                 "evaluation_episodes": evaluation_episodes(built.driver),
             },
             seeds=numbers,
@@ -179,7 +199,7 @@ def teach(
             info=info,
             report=report,
             began=began,
-            inherit=partial(_prepare, recorded),
+            inherit=partial(_prepare, recorded, shown_how),
         )
     with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
         return TeachRun(session, built, config, store, model, source).carry_out()
@@ -206,7 +226,7 @@ def teach_more(
 
     Args:
         run: the parent, finished or stopped: a run, its folder, or its id in `home`.
-        labels: labels of each seed, in addition to those of the parent; if None, nobody is asked.
+        labels: labels of each seed, in addition to those of the parent; None for no new queries.
         env_steps: env steps of each seed, in addition to those of the parent; if None, as many for
             each label as the parent had.
         goal: a new goal in your words, shown to the people who answer.
@@ -240,13 +260,14 @@ def teach_more(
     built = build_child(parent, budget.env_steps)
     with closed_on_error(built.driver):
         config = child_config(found, before, built, budget.labels)
-        model = reward_model_of(config, built)
+        model = reward_model_of(config, built, DEMONSTRATIONS in saved)
         check_memory(built.driver, built.config, len(found.seeds))
         learners = built.driver.start(found.seeds)
         check_fits(parent, Taught(learners, model.initial(len(found.seeds))))
 
         def inherit(child: Run) -> None:
-            inherit_recorded(found, child)
+            inherit_clips(found, child, CONFIG, RECORDED)
+            inherit_clips(found, child, DEMONSTRATIONS, DEMONSTRATED)
             inherit_checkpoint(parent, inherit_labels(found.folder, child.folder), child)
 
         session = begin_session(
@@ -300,14 +321,15 @@ def resume_teach(
     with resume_session(run, report, began) as session:
         built, config = rebuild(run), saved_teaching(saved["teaching"])
         with closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
-            model = reward_model_of(config, built)
+            model = reward_model_of(config, built, DEMONSTRATIONS in saved)
             return TeachRun(session, built, config, store, model, source).carry_out()
 
 
-def _prepare(recorded: Recorded | None, run: Run) -> None:
+def _prepare(recorded: Recorded | None, demonstrated: Recorded | None, run: Run) -> None:
     """Make the label file of a new run, so that a run without one has lost it; keep its clips."""
     LabelStore.open(run.folder / LABELS).close()
-    keep_recorded(recorded, run)
+    keep_clips(recorded, run.folder / RECORDED)
+    keep_clips(demonstrated, run.folder / DEMONSTRATED)
 
 
 def _source_of(
@@ -351,6 +373,14 @@ def _source(teacher: str, labelling: LabellingSettings | None) -> AnswerSource:
         if teacher == where:
             return PeopleSource(where, labelling or LabellingSettings(), film_of_policy)
     return ProgramSource(parse_teacher(teacher))
+
+
+def _refuse_sets_for_people(config: TeachConfig, source: AnswerSource) -> None:
+    if config.ask != "compare" and source.teacher in WHERE:
+        raise UsageError(
+            f"people compare clips, they do not {config.ask} them yet: leave out --ask, or name a "
+            "teacher that is a program"
+        )
 
 
 def _print_notes(progress: Progress) -> None:

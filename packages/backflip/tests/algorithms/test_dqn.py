@@ -183,12 +183,10 @@ def test_gradients_reach_the_online_network_through_its_value_and_nothing_else()
     @jax.jit
     def both(params: Any, target: Any) -> Any:
         def whole(params: Any, target: Any) -> Any:
-            rated = net.apply(target, rows.next_obs)
-            goal = targets(SMALL, net, params, rated, rows)
+            goal = targets(SMALL, net, params, target, rows)
             return module.loss(SMALL, net, params, rows, goal)[0]
 
-        rated = net.apply(target, rows.next_obs)
-        goal = targets(SMALL, net, params, rated, rows)
+        goal = targets(SMALL, net, params, target, rows)
         alone = jax.grad(lambda p: module.loss(SMALL, net, p, rows, goal)[0])(params)
         return *jax.grad(whole, argnums=(0, 1))(params, target), alone
 
@@ -519,9 +517,9 @@ def without_discount(reward: Any, discount: Any, terminated: Any, best: Any) -> 
 
 
 def truncation_as_termination(
-    config: Any, net: Any, params: Any, rated: Any, rows: Transition
+    config: Any, net: Any, params: Any, target: Any, rows: Transition
 ) -> Any:
-    return targets(config, net, params, rated, rows._replace(terminated=rows.truncated))
+    return targets(config, net, params, target, rows._replace(terminated=rows.truncated))
 
 
 def target_never_follows(config: Any, state: DQNState) -> Any:

@@ -17,7 +17,7 @@ from backflip.algorithms.entries.dqn import DQNConfig
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.entries.vpg import VPGConfig
-from backflip.algorithms.interface import Algorithm, for_learned_reward
+from backflip.algorithms.interface import Algorithm, Recency, for_learned_reward
 from backflip.algorithms.ppo import ppo
 from backflip.algorithms.sac import sac
 from backflip.algorithms.vpg import vpg
@@ -378,7 +378,7 @@ def test_a_learned_reward_gets_the_image_after_a_terminated_step(n_step: int) ->
         return jnp.where(batch.next_obs[..., 0, 0, 0] == 0, 100.0, 0.0)
 
     algorithm = dqn(changed(n_step=n_step, network="flat"), env.spec)
-    driver = NativeDriver(env, spying(for_learned_reward(algorithm, env.spec)))
+    driver = NativeDriver(env, spying(for_learned_reward(algorithm, env.spec, Recency())))
     learners = driver.fill_replay(driver.start(SEEDS))
     learners, _ = driver.phase(1, reward=nothing_left)(learners, np.float32([0, 0]))
     found = set(seen_of(learners).reward.round(3).reshape(-1).tolist())
@@ -393,11 +393,11 @@ def test_successors_of_images_are_kept_only_where_some_state_terminates() -> Non
         learner.replay.keeps_successors
         for learner in (
             algorithm,
-            for_learned_reward(algorithm, spec),
-            for_learned_reward(algorithm, endless),
+            for_learned_reward(algorithm, spec, Recency()),
+            for_learned_reward(algorithm, endless, Recency()),
         )
         if learner.replay is not None
     ]
     assert kept == [False, True, False]
     on_policy = ppo(PPO, CartPole().spec)
-    assert for_learned_reward(on_policy, CartPole().spec) is on_policy
+    assert for_learned_reward(on_policy, CartPole().spec, Recency()) is on_policy

@@ -52,8 +52,8 @@ ROWS = {
     " VALUES ('goal', printf('%.*c', 1000000, 'x'), '', '')",
     "a goal of controls": "INSERT INTO sayings (key, value, who, at)"
     " VALUES ('goal', char(0, 27, 8238, 10), '', '')",
-    "the largest id": "INSERT INTO queries SELECT 9223372036854775807, seed, left_clip, right_clip,"
-    " asked_at, NULL, NULL, NULL FROM queries WHERE id = 2",
+    "the largest id": "INSERT INTO queries (id, seed, left_clip, right_clip, asked_at)"
+    " SELECT 9223372036854775807, seed, left_clip, right_clip, asked_at FROM queries WHERE id = 2",
     **{
         f"a film that is {text[:20]}": f"UPDATE films SET about = '{text}'"
         for text in ("", "{}", "[]", "null", "[" * 5000, "{" * 5000, '{"file": 1}', "\ufffd")

@@ -16,12 +16,19 @@ from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import flatten, row_of, unflatten
 from backflip.core.types import Transition
-from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
+from backflip.rewards.interface import (
+    EmbedsClips,
+    LabelledComparison,
+    ObservedClip,
+    RewardModel,
+)
 
 LENGTH = 6  # steps in a clip
 LABELS = 24
 SEEDS = 2
 ACCURACY = 0.75  # required on new comparisons of a known reward, after LABELS clean labels
+
+AGREEMENT = 0.9  # correlation required of an embedding's returns with those of the members
 
 Make = Callable[[int], RewardModel]
 Check = Callable[[Make, EnvSpec], None]
@@ -333,6 +340,34 @@ def opinions_are_the_predicted_rewards(make: Make, spec: EnvSpec) -> None:
         np.testing.assert_allclose(
             predicted(model, parameters, batch)[:, 0], reward, rtol=1e-3, atol=1e-3
         )
+
+
+@clause
+def an_embedding_is_that_of_the_fit(make: Make, spec: EnvSpec) -> None:
+    """`embed` is optional: a model without it passes."""
+    model, labels = ready(make, spec), [labelled(spec, ending=True), labelled(spec, 1, ending=True)]
+    if not isinstance(model, EmbedsClips):
+        return
+    parameters, resumed = fitted(model, labels), ready(make, spec)
+    for row, own in enumerate(labels):
+        clips = [clip for label in own for clip in label.clips()]
+        found = model.embed(row, own, clips)
+        opinions = model.opinions(row_of(parameters, row), clips)
+        assert found is not None
+        assert opinions is not None
+        assert all(np.isfinite(part).all() for part in found)
+        assert found.tie_width >= 0
+        assert found.weights.shape == found.clips.shape[1:]
+        differences = found.clips[0::2] - found.clips[1::2]
+        close = {"rtol": 1e-3, "atol": 1e-3 * np.abs(differences).max()}
+        np.testing.assert_allclose(found.labelled, differences, **close)
+        returns = opinions.clip_returns.mean(1)
+        assert np.corrcoef(found.clips @ found.weights, returns)[0, 1] >= AGREEMENT
+        again = resumed.embed(row, own, clips)  # from the labels and the random policy alone
+        assert again is not None
+        for one, other in zip(found, again, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+        assert model.embed(row, [], clips) is None
 
 
 @clause

@@ -104,6 +104,8 @@ class Case(NamedTuple):
     seeds: int = 1  # whose columns these are
     clips: bool = False
     successors: bool = False
+    recent_share: float = 0.0
+    recent_env_steps: int = 0
 
     def layout(self) -> Layout:
         """Return the layout of one seed's replay."""
@@ -118,6 +120,8 @@ class Case(NamedTuple):
             seeds=self.seeds,
             clip_rewards=self.clips,
             keeps_successors=self.successors,
+            recent_share=self.recent_share,
+            recent_env_steps=self.recent_env_steps,
         )
 
 
@@ -636,3 +640,82 @@ def test_each_seed_outside_jax_has_the_same_tree_as_alone() -> None:
             column = jax.tree.map(lambda x: x[:, seed : seed + 1], stacked(rows))  # noqa: B023
             own = report_replay_memory(alone, own, on_device(column))
         np.testing.assert_array_equal(own.tree[0], memory.tree[seed])
+
+
+# Recent rows
+
+WINDOW = 4  # time steps that count as recent
+RECENT = [
+    Case(0, 1, False, recent_share=0.4, recent_env_steps=WINDOW * COLUMNS),
+    Case(4, 3, True, recent_share=0.4, recent_env_steps=WINDOW * COLUMNS),
+]
+
+
+@in_both
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("case", RECENT, ids=str)
+def test_a_share_of_the_rows_is_recent_and_the_rest_are_any(
+    case: Case, count: int, jax_arrays: bool
+) -> None:
+    memory, held = fill(case, count, jax_arrays=jax_arrays)
+    ages_to_draw = drawable(case, held)
+    may, newest = (places(case, memory, x) for x in (ages_to_draw, ages_to_draw[-WINDOW:]))
+    chances = np.array([0.6 / len(may) + 0.4 / len(newest) * (place in newest) for place in may])
+    counts = np.bincount(drawn_places(case, memory), minlength=max(may) + 1)
+    assert set(np.flatnonzero(counts)) == set(may)
+    assert chi_square(counts[may], chances) < 4
+
+
+@in_both
+def test_only_recent_rows_are_drawn_with_a_share_of_one(jax_arrays: bool) -> None:
+    case = RECENT[0]._replace(recent_share=1.0)
+    memory, held = fill(case, 8, jax_arrays=jax_arrays)
+    newest = places(case, memory, drawable(case, held)[-WINDOW:])
+    assert set(drawn_places(case, memory, 3_000)) == set(newest)
+
+
+@in_both
+def test_a_window_longer_than_the_replay_is_the_whole_replay(jax_arrays: bool) -> None:
+    case = RECENT[0]._replace(recent_share=1.0, recent_env_steps=10**6)
+    memory, held = fill(case, 2, jax_arrays=jax_arrays)
+    everything = places(case, memory, drawable(case, held))
+    assert set(drawn_places(case, memory, 3_000)) == set(everything)
+
+
+@in_both
+def test_recent_rows_have_weights_that_undo_the_priorities_only(jax_arrays: bool) -> None:
+    """By definition: (q / q₀)^-β over its largest; q is a row's chance, q₀ without priorities."""
+    case, beta = RECENT[0]._replace(prioritized=True), 0.5
+    memory, held = fill(case, 8, jax_arrays=jax_arrays)
+    ages_to_draw = drawable(case, held)
+    may, newest = (places(case, memory, x) for x in (ages_to_draw, ages_to_draw[-WINDOW:]))
+    errors = {place: 1.0 + rank for rank, place in enumerate(may)}
+    memory = with_errors(case, memory, errors)
+    of, whole = case.layout(), sum(errors.values())
+    if jax_arrays:
+        drawn = draw(of, memory, jax.random.key(0), (1, 60_000), beta)[1]
+    else:
+        drawn = sample_on_host(of, memory, [np.random.default_rng(0)], (1, 60_000), beta)
+    recent = {place: 0.4 / len(newest) * (place in newest) for place in may}
+    q = {place: recent[place] + 0.6 * errors[place] / whole for place in may}
+    even = {place: recent[place] + 0.6 / len(may) for place in may}
+    place = np.asarray(drawn.extra.place).reshape(-1)
+    counts = np.bincount(place, minlength=max(may) + 1)[may]
+    assert chi_square(counts, np.array([q[place] for place in may])) < 4
+    weight = np.array([(q[p] / even[p]) ** -beta for p in place.tolist()])
+    np.testing.assert_allclose(np.ravel(drawn.extra.weight), weight / weight.max(), 1e-3)
+
+
+def test_without_a_share_the_window_changes_no_bit() -> None:
+    case = Case(0, 1, False)
+    memory, _ = fill(case, 3, jax_arrays=True)
+    other = case._replace(recent_env_steps=6).layout()
+    one, same = (draw(of, memory, jax.random.key(0), (2, 50))[1] for of in (case.layout(), other))
+    same_bits(one, same)
+
+
+@in_both
+def test_recent_rows_are_the_same_with_the_same_key(jax_arrays: bool) -> None:
+    memory, _ = fill(RECENT[0], 3, jax_arrays=jax_arrays)
+    first, again = (drawn_places(RECENT[0], memory, 500) for _ in range(2))
+    np.testing.assert_array_equal(first, again)

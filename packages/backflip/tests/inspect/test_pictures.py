@@ -10,7 +10,7 @@ from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
 from backflip.inspect.clip_files import write_clip
 from backflip.inspect.pictures import agent_frame, enlarged, side_by_side
-from backflip.inspect.track_plots import HEIGHT, with_tracks
+from backflip.inspect.track_plots import HEIGHT, Curve, with_panels
 from runshelf.errors import UsageError
 
 
@@ -50,7 +50,7 @@ def test_clip_is_animated_and_strip_is_not(tmp_path: Path) -> None:
 def test_tracks_are_below_on_the_same_time_axis() -> None:
     frames = [np.zeros((240, 320, 3), np.uint8)] * 9  # four env steps of two frames
     values = np.array([0.0, 1.0, 2.0, 3.0, 99.0])  # the last one is beyond the clip
-    shown = with_tracks(frames, 2, {"value": values, "reward": values})
+    shown = with_panels(frames, 2, [[Curve("value", values)], [Curve("reward", values)]])
     assert len(shown) == 9
     assert shown[0].shape == (240 + 2 * HEIGHT, 320, 3)
     bright = np.array([228, 231, 237])

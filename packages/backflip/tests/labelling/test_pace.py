@@ -1,19 +1,15 @@
 """Tests of `backflip.labelling.pace`: by hand, at its limits, and in simulated weeks."""
 
-import importlib.util
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.modules import module_at
 
 from backflip.labelling.pace import open_pairs_allowed
 
-BENCHMARK = Path(__file__).parents[4] / "benchmarks" / "pace.py"
-spec = importlib.util.spec_from_file_location("pace_benchmark", BENCHMARK)
-simulated = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(simulated)
+simulated = module_at("benchmarks/pace.py")
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,9 @@ def test_progress_parts():
         "same as others 60% of 5",
         "learning, training phase 3 of 9",
     ]
+    careless = none._replace(careless="`left` is 30 of the last 30 answers")
+    told = progress_parts(careless, Status("drawing", 0))
+    assert told[1] == "please take care: `left` is 30 of the last 30 answers"
     assert "training has stopped" in progress_parts(none, Status("stopped", 0))
     waiting = Status("waiting", 0, budget=100, learned_labels=13, needed_labels=43)
     assert progress_parts(tally, waiting)[1] == "27 of 30 until the agent learns"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backflip.core.types import Transition
-from backflip.preferences.clips import Window, cut, from_arrays, windows
+from backflip.preferences.clips import Window, cut, episode_step, from_arrays, windows
 from backflip.preferences.labels import LabelStore
 
 
@@ -101,6 +101,28 @@ def test_a_clip_is_one_trajectory_with_zero_reward_after_its_end(record, length)
         np.testing.assert_array_equal(clip.reward, paid)
         assert record.valid[rows, env].all()
         assert not record.truncated[rows[:-1], env].any()
+
+
+@given(record=records())
+def test_a_clip_knows_the_env_step_of_its_episode(record):
+    horizon, envs = record.valid.shape
+    for env in range(envs):
+        step = None  # of the next row; unknown until an episode has begun
+        for row in range(horizon):
+            if record.valid[row, env]:
+                expected = -1 if step is None else step
+                assert episode_step(record, Window(row, env)) == expected
+            ended = record.terminated[row, env] or record.truncated[row, env]
+            if ended or not record.valid[row, env]:
+                step = 0
+            elif step is not None:
+                step += 1
+
+
+def test_env_steps_of_episodes_by_hand():
+    record = record_of(["-", "cut", "-", "-", "end", "reset", "-", "-"], envs=1)
+    found = [episode_step(record, Window(row, 0)) for row in (0, 1, 2, 3, 4, 6, 7)]
+    assert found == [-1, -1, 0, 1, 2, 0, 1]
 
 
 def test_windows_and_cuts_by_hand():

@@ -5,6 +5,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def version_1(path):
             statement = ""
     other.execute(f"PRAGMA application_id = {label_file._APPLICATION_ID}")
     other.execute("PRAGMA user_version = 1")
-    arrays = module._pack(clip(3))
+    arrays = module.packed_clip(clip(3))
     for number in (1, 2):
         other.execute("INSERT INTO clips VALUES (?, 0, 0, ?)", (number, arrays))
     other.execute("INSERT INTO queries VALUES (1, 0, 1, 2, '2026-01-01T00:00:00.000+00:00')")
@@ -325,6 +326,7 @@ def test_a_commit_is_seen_by_another_process_before_the_call_returns(store, path
 
 TOGETHER = """
 import sys
+from contextlib import closing
 from pathlib import Path
 import numpy as np
 from backflip.preferences.labels import LabelStore
@@ -461,22 +463,67 @@ def test_every_truncation_is_noticed(filled):
         assert "\n" not in str(caught.value)
 
 
-def test_flipped_bits_are_noticed_or_harmless_never_a_traceback(filled):
-    whole, chance, messages = filled.read_bytes(), random.Random(0), []
-    for _ in range(150):
+def flip_bits(file, places, count):
+    """Flip one bit after the other, of bytes at random places; return the messages of refusals.
+
+    What can be read must be what was stored.
+    """
+    whole, good, chance, messages = file.read_bytes(), read_everything(file), random.Random(0), []
+    for _ in range(count):
         damaged = bytearray(whole)
-        damaged[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
-        filled.write_bytes(damaged)
+        damaged[chance.choice(places)] ^= 1 << chance.randrange(8)
+        file.write_bytes(damaged)
         try:
-            readable, *_ = read_everything(filled)
+            assert read_everything(file) == good
         except DamagedFile as error:
             messages.append(str(error))
-        else:
-            assert readable == 20
     assert not any("\n" in message for message in messages)
-    assert len(messages) > 100, (
-        "nearly all of the file is clips, and a flipped clip does not decode"
-    )
+    return messages
+
+
+def test_flipped_bits_are_noticed_or_harmless_never_a_traceback(filled):
+    messages = flip_bits(filled, range(filled.stat().st_size), 300)
+    assert len(messages) > 200, "nearly all of the file is clips; a flipped clip does not decode"
+
+
+def test_flipped_bits_in_small_tables_indexes_and_statements_hide_no_label(filled):
+    """SQLite's `quick_check` misses changed indexes, and references to rows that are missing."""
+    with closing(sqlite3.connect(filled)) as connection:
+        ((size,),) = connection.execute("PRAGMA page_size").fetchall()
+        select = "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0 AND name <> 'clips'"
+        pages = [1, *(page for (page,) in connection.execute(select))]
+    whole = filled.read_bytes()
+    used = [at for page in pages for at in range((page - 1) * size, page * size) if whole[at]]
+    assert len(flip_bits(filled, used, 600)) > 200, "others change a name or a time"
+
+
+SET_STATEMENT = "UPDATE sqlite_schema SET sql ="
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("UPDATE queries SET right_clip = 99 WHERE id = 3", "row 3 of queries refers to a row of"),
+        ("UPDATE labels SET undoes = 99, answer = NULL WHERE id = 4", "row 4 of labels refers to"),
+        (f"{SET_STATEMENT} CAST(sql || '--' AS BLOB) WHERE name = 'takes'", "its tables are not"),
+        (f"{SET_STATEMENT} sql || CAST(X'2d2dff' AS TEXT) WHERE name = 'takes'", "its tables are"),
+    ],
+)
+def test_damage_that_no_check_of_sqlite_reports_is_one_line(filled, change, said):
+    with closing(sqlite3.connect(filled, isolation_level=None)) as connection:
+        triggers = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+        triggers = triggers.fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for _, statement in triggers:
+            if "_no_update" not in statement:
+                connection.execute(statement)
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(change)
+    with pytest.raises(DamagedFile) as caught:
+        LabelStore.open(filled)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_an_invalid_stored_answer_is_damage(filled):

@@ -1,33 +1,26 @@
 """Runs the conformance suite on every reward model, and on broken models that must fail."""
 
-import importlib.util
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from packages.backflip.tests.conformance.reward_model import CLAUSES, LENGTH
+from packages.backflip.tests.conformance.reward_model import CLAUSES, LENGTH, keys_of
+from tests.modules import module_at
 
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
-from backflip.rewards.linear.model import AdditiveRewardModel, LinearRewardModel
-from backflip.rewards.network.model import NetworkRewardModel
+from backflip.rewards.auto import AutoRewardModel
+from backflip.rewards.interface import Embedding, EmbedsClips
+from backflip.rewards.linear.model import (
+    AdditiveRewardModel,
+    ChangeMapRewardModel,
+    LinearRewardModel,
+)
+from backflip.rewards.network.model import HalfTieNetworkRewardModel, NetworkRewardModel
 
-EXAMPLE = Path(__file__).parents[4] / "docs" / "examples" / "reward_model.py"
-
-
-def example() -> Any:
-    """Return the module in docs/examples."""
-    found = importlib.util.spec_from_file_location("reward_model_example", EXAMPLE)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
-
-
-Own: Any = example().MyRewardModel
+Own: Any = module_at("docs/examples/reward_model.py").MyRewardModel
 
 
 def box(*shape: int) -> Box:
@@ -41,10 +34,26 @@ PIXELS = EnvSpec("pixels", FRAME, Discrete(3), 100, frame_stack=2)
 
 MODELS = {
     "additive": AdditiveRewardModel,
+    "auto": AutoRewardModel,
     "linear": LinearRewardModel,
     "network": NetworkRewardModel,
+    "network-half-ties": HalfTieNetworkRewardModel,
     "own": Own,
 }
+OF_IMAGES = {"auto": AutoRewardModel, "change_map": ChangeMapRewardModel}
+
+
+EMBEDDING = "an_embedding_is_that_of_the_fit"
+
+
+def cases(models: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return model and clause; of models without an embedding, without its clause."""
+    return [
+        (model, clause)
+        for model in models
+        for clause in CLAUSES
+        if clause != EMBEDDING or hasattr(models[model], "embed")
+    ]
 
 
 def check(clause: str, model: Any, spec: EnvSpec) -> None:
@@ -52,20 +61,24 @@ def check(clause: str, model: Any, spec: EnvSpec) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("clause", CLAUSES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("model", "clause"), cases(MODELS))
 def test_a_reward_model_passes_the_conformance_suite(model: str, clause: str) -> None:
     check(clause, MODELS[model], VECTOR)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("clause", CLAUSES)
 @pytest.mark.parametrize("spec", [CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("model", "clause"), cases(MODELS))
 def test_a_reward_model_passes_the_conformance_suite_on_other_environments(
     model: str, spec: EnvSpec, clause: str
 ) -> None:
     check(clause, MODELS[model], spec)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(("model", "clause"), cases(OF_IMAGES))
+def test_a_reward_model_of_images_passes_the_conformance_suite(model: str, clause: str) -> None:
+    check(clause, OF_IMAGES[model], PIXELS)
 
 
 # Broken methods. Each replaces one method of the example model.
@@ -143,6 +156,33 @@ def counts_steps_after_the_end(self, clip):
     return clip.next_obs.reshape(len(clip.alive), -1).astype(np.float32)
 
 
+def embeds(self, row, comparisons, clips):
+    """A right embedding of the example: its inputs, and the weights that its fit finds."""
+    if not comparisons:
+        return None
+    weights = Own.fit(self, Own.initial(self, 1), [comparisons], keys_of(row)).parameters.weights
+    inputs = np.stack([self.total(clip) for clip in clips])
+    pairs = [[self.total(clip) for clip in label.clips()] for label in comparisons]
+    differences = np.stack([left - right for left, right in pairs])
+    return Embedding(inputs, differences, weights[0], 0.0)
+
+
+def embeds_labels_the_other_way(self, row, comparisons, clips):
+    found = embeds(self, row, comparisons, clips)
+    return found and found._replace(labelled=-found.labelled)
+
+
+def embeds_with_opposite_weights(self, row, comparisons, clips):
+    found = embeds(self, row, comparisons, clips)
+    return found and found._replace(weights=-found.weights)
+
+
+def embeds_means_of_clips(self, row, comparisons, clips):
+    found = embeds(self, row, comparisons, clips)
+    steps = np.array([[clip.alive.sum()] for clip in clips])
+    return found and found._replace(clips=found.clips / steps)
+
+
 BROKEN = [
     ("rewards_are_finite_numbers_of_each_transition", "predict", returns_nan),
     ("nothing_is_rewarded_before_the_first_label", "initial", rewards_before_labels),
@@ -156,6 +196,9 @@ BROKEN = [
     ("padding_changes_nothing", "fit", counts_padding_as_labels),
     ("steps_after_the_end_count_for_nothing", "vectors", counts_steps_after_the_end),
     ("opinions_are_the_predicted_rewards", "opinions", shows_people_another_reward),
+    (EMBEDDING, "embed", embeds_labels_the_other_way),
+    (EMBEDDING, "embed", embeds_with_opposite_weights),
+    (EMBEDDING, "embed", embeds_means_of_clips),
     ("a_known_reward_is_learned", "fit", learns_the_opposite),
 ]
 
@@ -167,6 +210,12 @@ BROKEN = [
 def test_a_broken_reward_model_fails_the_suite(clause: str, method: str, broken: Any) -> None:
     with pytest.raises(AssertionError):
         check(clause, type("Broken", (Own,), {method: broken}), VECTOR)
+
+
+def test_a_right_embedding_passes_the_suite() -> None:
+    right = type("Right", (Own,), {"embed": embeds})
+    assert isinstance(right(VECTOR, 0, LENGTH), EmbedsClips)
+    check(EMBEDDING, right, VECTOR)
 
 
 def test_every_clause_has_a_broken_model() -> None:

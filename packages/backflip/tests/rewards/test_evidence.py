@@ -16,10 +16,11 @@ from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.linear import evidence as module
 from backflip.rewards.linear import model as linear
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
-from backflip.rewards.linear.features import Groups, group_sizes
 from backflip.rewards.linear.model import LinearRewardModel, last_doubling
+from backflip.rewards.representations.interface import Inputs
+from backflip.rewards.representations.slow import Groups, group_sizes
 
-GROUPS = Groups(1, 5, 4, 2).used
+GROUPS = Groups(1, 5, 4, 2)
 SIZE = sum(GROUPS)
 SPEC = EnvSpec(
     "vector",
@@ -401,11 +402,7 @@ def refitted(labels, budget=12):
     found = fitted(model, labels)
     parameters = row_of(found.parameters, 0)
     size = sum(group_sizes(SPEC))
-    steps = (
-        model._steps(linear._Inputs(parameters.encoder, ()), labels).alive
-        if labels
-        else np.zeros((0, size))
-    )
+    steps = model._steps(parameters.inputs, labels).alive if labels else np.zeros((0, size))
     return parameters, found.metrics[0], steps
 
 
@@ -430,9 +427,9 @@ def test_the_reward_is_the_mean_of_models_of_equal_spread():
     """The weight of a model is its probability, independent of the size of its rewards."""
     labels = labels_on_clips(12)
     parameters, _, steps = refitted(labels)
-    padded = linear._padded(ready()._steps(linear._Inputs(parameters.encoder, ()), labels), 12)
+    padded = linear._padded(ready()._steps(parameters.inputs, labels), 12)
     key = jax.random.split(jax.random.key(0), 1)[0]
-    ensemble = jax.tree.map(np.asarray, fit_jit(padded, group_sizes(SPEC).used, key))
+    ensemble = jax.tree.map(np.asarray, fit_jit(padded, tuple(group_sizes(SPEC)), key))
     worth = np.zeros(len(steps))
     for chance, weights in zip(ensemble.chances, ensemble.models, strict=True):
         said = steps @ weights
@@ -446,9 +443,7 @@ def test_opinions_have_the_reward_and_the_members_spread():
     parameters = row_of(fitted(model, labels).parameters, 0)
     clips = labels[0].clips()
     opinions = model.opinions(parameters, clips)
-    seen = model._clip_features(
-        linear._Inputs(parameters.encoder, ()), [model._clips.encode(x) for x in clips]
-    )
+    seen = model._clip_features(parameters.inputs, [model._clips.encode(x) for x in clips])
     worth = [[float(x @ parameters.weights) for x in clip] for clip in seen]
     votes = np.array([[[float(w @ x) for w in parameters.members] for x in clip] for clip in seen])
     means = votes.mean(2)
@@ -471,23 +466,55 @@ def test_metrics_of_labels_ties_and_accuracy():
     assert np.isfinite(parameters.members).all()
 
 
-def test_from_ties_alone_the_reward_is_the_distance_from_what_was_seen():
-    """A policy that shows nothing new gets ties only; then it is rewarded for exploring."""
+def test_from_ties_alone_the_reward_is_zero():
+    """Not the rounding noise of the fit, scaled up."""
     ties = [label._replace(left_preferred=0.5) for label in labels_on_clips(12)]
     model = ready()
     parameters = row_of(fitted(model, ties).parameters, 0)
-    clips = ties[0].clips()
-    opinions = model.opinions(parameters, clips)
-    encoder = parameters.encoder
-    for clip, reward in zip(clips, opinions.reward, strict=True):
-        z = (clip.obs - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
-        distance = np.square(np.clip(z, -5, 5)).sum(1)
-        expected = np.clip((distance - distance.mean()) / distance.std(), -3, 3)
-        assert np.corrcoef(reward, expected)[0, 1] > 0.999
-    np.testing.assert_array_equal(opinions.spread, 0)
+    assert not np.asarray(parameters.weights).any()
+    assert model.opinions(parameters, ties[0].clips()) is None
     decided = [*ties[:-1], labels_on_clips(12)[-1]]
     other = row_of(fitted(ready(), decided).parameters, 0)
     assert np.asarray(other.members).any()
+
+
+def test_the_embedding_has_the_mixtures_prior_and_weights():
+    """Its returns are those of the mean model; its kernel is Σ P(v) α_vg K_g, group by group."""
+    labels = labels_on_clips(12)
+    model = ready()
+    parameters = row_of(fitted(model, labels).parameters, 0)
+    clips = [clip for label in labels for clip in label.clips()]
+    found = model.embed(0, labels, clips)
+    inputs = Inputs(parameters.encoder, ())
+    sums, groups = model._steps(inputs, labels).sums, tuple(filter(None, group_sizes(SPEC)))
+    difference = sums[0::2] - sums[1::2]
+    preferred = np.array([one.left_preferred for one in labels], np.float32)
+    labelled = Labelled(*(jnp.asarray(x) for x in (difference, preferred, np.ones(12, np.float32))))
+    ensemble = fit(labelled, groups, jax.random.key(9))
+    np.testing.assert_allclose(
+        found.clips @ found.weights, sums @ (ensemble.chances @ ensemble.models), atol=2e-3
+    )
+    every = itertools.product(module.VARIANCES, repeat=len(groups))
+    grid = np.array([variances for variances in every if module._is_candidate(variances)])
+    kernel, start = np.zeros((12, 12)), 0
+    for group, size in enumerate(groups):
+        part = difference[:, start : start + size]
+        scale = np.square(part).sum() / 12
+        alpha = float(ensemble.chances @ grid[:, group])
+        kernel += alpha * part @ part.T / max(scale, 1e-12)
+        start += size
+    np.testing.assert_allclose(found.labelled @ found.labelled.T, kernel, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(found.clips[0::2] - found.clips[1::2], found.labelled, atol=1e-3)
+
+
+def test_a_resumed_model_embeds_as_one_that_was_fitted():
+    labels = labels_on_clips(12)
+    one, resumed = ready(), ready()
+    fitted(one, labels)
+    clips = labels[0].clips()
+    for x, y in zip(one.embed(0, labels, clips), resumed.embed(0, labels, clips), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+    assert resumed.embed(0, [], clips) is None
 
 
 @pytest.mark.medium

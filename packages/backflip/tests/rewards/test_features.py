@@ -16,18 +16,21 @@ from backflip.preferences.clips import Window, cut, observed
 from backflip.rewards import inputs
 from backflip.rewards.inputs import apply_to_steps, observation_size, observation_vectors
 from backflip.rewards.interface import LabelledComparison, ObservedClip
-from backflip.rewards.linear import features as module
-from backflip.rewards.linear.features import (
+from backflip.rewards.linear.model import (
+    AdditiveRewardModel,
+    LinearParameters,
+    LinearRewardModel,
+)
+from backflip.rewards.representations import additive
+from backflip.rewards.representations import slow as module
+from backflip.rewards.representations.additive import AdditiveFeatures
+from backflip.rewards.representations.interface import Inputs
+from backflip.rewards.representations.slow import (
     Encoder,
     encoded_size,
     features,
     fit_encoder,
     group_sizes,
-)
-from backflip.rewards.linear.model import (
-    AdditiveRewardModel,
-    LinearParameters,
-    LinearRewardModel,
 )
 
 
@@ -242,7 +245,7 @@ def test_pixels_that_never_change_do_not_matter():
 
 @given(side=st.integers(21, 300))
 def test_resize_weights_cover_each_pixel_and_sum_to_one(side):
-    weights = inputs._resize_matrix(side)
+    weights = inputs.resize_matrix(side)
     assert weights.shape == (21, side)
     np.testing.assert_allclose(weights.sum(1), 1.0, rtol=1e-5)
     assert (weights >= 0).all()
@@ -258,6 +261,41 @@ def test_resizing_keeps_grey_levels_and_positions():
     frame[0, 40:44, 8:12] = 255  # rows 40-43 are row 10 of 21, columns 8-11 are column 2
     small = np.asarray(observation_vectors(spec, frame)).reshape(21, 21)
     assert np.unravel_index(small.argmax(), small.shape) == (10, 2)
+
+
+def grid(channels=4):
+    """Return the spec of a grid, such as MinAtar's, and images of objects that walk on it."""
+    box = Box(
+        np.zeros((10, 8, channels), np.uint8), np.ones((10, 8, channels), np.uint8), np.dtype("u1")
+    )
+    rng = np.random.default_rng(3)
+    places = (rng.integers(0, 8, channels) + rng.integers(-1, 2, (900, channels)).cumsum(0)) % 8
+    frames = np.zeros((900, 10, 8, channels), np.uint8)
+    for channel, column in enumerate(places.T):
+        frames[np.arange(900), 2 * channel % 10, column, channel] = 1
+    return EnvSpec("grid", box, Discrete(3), 100), frames
+
+
+def test_the_encoder_of_small_images_is_that_of_the_enlarged_ones():
+    """Two routes to one encoder: directions of 320 pixels, and of 1,764 enlarged numbers."""
+    spec, frames = grid()
+    representation = module.SlowFeatures(spec)
+    kept = representation.see(frames[:-1], frames[1:])
+    assert kept.before.dtype == np.uint8
+    assert kept.before.shape == (899, 320)
+    fitted = representation.fit(*map(np.asarray, kept))
+    large = [np.asarray(observation_vectors(spec, x)) for x in (frames[:-1], frames[1:])]
+    slow = fit_encoder(*large)
+    np.testing.assert_allclose(fitted.encoder.mean, slow.mean, atol=1e-5)
+    np.testing.assert_allclose(fitted.encoder.change, slow.change, rtol=1e-3)
+    z, slow_z = (np.asarray(module.encode(e, jnp.asarray(large[0]))) for e in (fitted[0], slow))
+    for one, other in zip(z.T, slow_z.T, strict=True):  # up to the sign of each direction
+        assert abs(np.corrcoef(one, other)[0, 1]) > 0.999
+    action = jnp.zeros(899, int)
+    before, after = map(jnp.asarray, kept)
+    found = representation.features(fitted, before, action, after)
+    enlarged = features(spec, fitted.encoder, *map(jnp.asarray, (large[0], action, large[1])))
+    np.testing.assert_allclose(found, enlarged, atol=2e-3)
 
 
 @pytest.mark.medium
@@ -327,17 +365,18 @@ def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them():
     before = (rng.normal(size=(4000, 3)) * [1, 5, 0]).astype(np.float32)
     after = before + np.float32(0.1)
     encoder = fit_encoder(before, after)
-    thresholds = module.fit_thresholds(encoder, after)
+    thresholds = additive.fit_thresholds(encoder, after)
     z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
     below = (z[:, :2, None] < np.asarray(thresholds.knots)[None, :2]).mean(0)
     np.testing.assert_allclose(below, [(np.arange(7) + 0.5) / 7] * 2, atol=2e-3)
-    assert (np.asarray(thresholds.widths) >= module.NARROWEST).all()
+    assert (np.asarray(thresholds.widths) >= additive.NARROWEST).all()
     spec = vector(3)
     step = jnp.asarray(before), np.zeros(4000, int), jnp.asarray(after)
-    found = np.asarray(features(spec, encoder, *step, thresholds))
-    sizes = group_sizes(spec, module.KNOTS)
+    representation = AdditiveFeatures(spec)
+    found = np.asarray(representation.features(Inputs(encoder, thresholds), *step))
+    sizes = representation.sizes
     assert found.shape == (4000, sum(sizes))
-    assert sizes.threshold == 21
+    assert sizes[-1] == 21
     passed = found[:, -21:].reshape(4000, 3, 7)
     q, w = (np.asarray(x) for x in thresholds)
     slow = 1 / (1 + np.exp(-2 * (z[:, :, None] - q) / w))

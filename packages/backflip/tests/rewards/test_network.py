@@ -10,6 +10,7 @@ from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of
 from backflip.rewards.inputs import empty_clip
+from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.network import ensemble as module
 from backflip.rewards.network.architecture import (
     Standardiser,
@@ -19,7 +20,11 @@ from backflip.rewards.network.architecture import (
     squared_weights,
 )
 from backflip.rewards.network.ensemble import Labelled, adapted, bootstrap, standardiser_of
-from backflip.rewards.network.model import NetworkRewardModel, member_outputs
+from backflip.rewards.network.model import (
+    HalfTieNetworkRewardModel,
+    NetworkRewardModel,
+    member_outputs,
+)
 
 
 def box(size):
@@ -162,6 +167,108 @@ def test_the_loss_of_a_label_by_hand():
         mu = float(labels.left_preferred[i])
         expected = -mu * np.log(p) - (1 - mu) * np.log(1 - p)
         assert float(found[i]) == pytest.approx(expected, rel=1e-4)
+
+
+def _slow_ordinal_loss(labels, outputs, width, i):
+    """-log P of the answer, from the cumulative logits, one label at a time."""
+    total = [sum(outputs[i, s][np.asarray(labels.alive[i, s])]) for s in (0, 1)]
+    difference = float(total[0] - total[1])
+
+    def at_most(bound):  # P[answer <= bound] without noise: the noise of the logistic is below it
+        return 1 / (1 + np.exp(-(bound - difference)))
+
+    exact = {0.0: at_most(-width), 0.5: at_most(width) - at_most(-width), 1.0: 1 - at_most(width)}
+    return -np.log(0.9 * exact[float(labels.left_preferred[i])] + 0.1 / 3)
+
+
+@pytest.mark.parametrize("width", [0.05, 1.0, 3.0])
+def test_the_ordinal_loss_of_a_label_by_the_definition(width):
+    labels = random_labels(n=12)
+    outputs = np.random.default_rng(1).normal(size=(12, 2, 4)).astype(np.float32)
+    found = module.label_losses(jnp.asarray(outputs), labels, jnp.float32(width))
+    assert {float(x) for x in labels.left_preferred} == {0.0, 0.5, 1.0}
+    for i in range(12):
+        expected = _slow_ordinal_loss(labels, outputs, width, i)
+        assert float(found[i]) == pytest.approx(expected, rel=1e-4)
+
+
+def test_the_ordinal_loss_does_not_change_when_sides_are_swapped():
+    labels = random_labels(n=12)
+    outputs = jnp.asarray(np.random.default_rng(1).normal(size=(12, 2, 4)), jnp.float32)
+    swapped = labels._replace(
+        alive=labels.alive[:, ::-1], left_preferred=1.0 - labels.left_preferred
+    )
+    for width in (0.0, 0.7):
+        one = module.label_losses(outputs, labels, jnp.float32(width))
+        other = module.label_losses(outputs[:, ::-1], swapped, jnp.float32(width))
+        decided = np.asarray(labels.left_preferred) != 0.5 if width == 0.0 else slice(None)
+        np.testing.assert_allclose(one[decided], other[decided], rtol=1e-6)
+
+
+def test_gradients_of_the_ordinal_loss_are_finite_differences():
+    labels = random_labels(n=12)
+    outputs = np.random.default_rng(1).normal(size=(12, 2, 4))
+
+    def loss(outputs, log_width):
+        return module.label_losses(outputs, labels, jnp.exp(log_width)).sum()
+
+    def slow(outputs, log_width):
+        return sum(_slow_ordinal_loss(labels, outputs, np.exp(log_width), i) for i in range(12))
+
+    by_output, by_width = jax.grad(loss, (0, 1))(
+        jnp.asarray(outputs, jnp.float32), jnp.float32(0.3)
+    )
+    expected = (slow(outputs, 0.3 + 1e-5) - slow(outputs, 0.3 - 1e-5)) / 2e-5
+    assert float(by_width) == pytest.approx(expected, rel=1e-3)
+    for place in np.ndindex(3, 2, 4):
+        step = np.zeros_like(outputs)
+        step[place] = 1e-5
+        expected = (slow(outputs + step, 0.3) - slow(outputs - step, 0.3)) / 2e-5
+        assert float(by_output[place]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+def test_without_ties_the_width_is_zero_and_the_loss_as_before():
+    labels = random_labels(n=12, padding=3)  # the padding has ties
+    decided = labels._replace(left_preferred=jnp.where(labels.weight > 0, 1.0, 0.5))
+    assert module.tie_width((), labels) is None
+    assert float(module.tie_width(jnp.float32(0.5), labels)) == pytest.approx(np.exp(0.5))
+    width = module.tie_width(jnp.float32(0.5), decided)
+    assert float(width) == 0.0
+    outputs = jnp.asarray(np.random.default_rng(1).normal(size=(15, 2, 4)), jnp.float32)
+    np.testing.assert_allclose(
+        module.label_losses(outputs, decided, width)[:12],
+        module.label_losses(outputs, decided)[:12],
+        rtol=1e-5,
+    )
+
+
+@pytest.mark.medium
+def test_the_fitted_width_follows_the_share_of_ties():
+    """Clips that differ by a known number: ties where |d| < 1, then only where |d| < 0.2."""
+    spec = EnvSpec("vector", box(2), Discrete(2), 100)
+    rng = np.random.default_rng(0)
+    widths = []
+    for bound in (0.2, 1.0):
+        comparisons = []
+        for query in range(60):
+            values = rng.uniform(-1, 1, 2)
+            clips = tuple(_constant_clip(value) for value in values)
+            d = 2 * (values[0] - values[1])
+            answer = 0.5 if abs(d) < bound else float(d > 0)
+            comparisons.append(LabelledComparison(query, lambda clips=clips: clips, answer, 0))
+        model = NetworkRewardModel(spec, 60, 6)
+        fitted = model.fit(model.initial(1), [comparisons], keys_of(0))
+        widths.append(fitted.metrics[0]["reward_model_tie_width"])
+        assert fitted.metrics[0]["reward_model_accuracy"] > 0.9
+        half = HalfTieNetworkRewardModel(spec, 60, 6)
+        others = half.fit(half.initial(1), [comparisons], keys_of(0)).metrics[0]
+        assert "reward_model_tie_width" not in others
+    assert widths[1] > 1.5 * widths[0] > 0
+
+
+def _constant_clip(value):
+    seen = np.full((6, 2), value, np.float32)
+    return ObservedClip(seen, np.zeros(6, np.int32), seen, np.ones(6, bool))
 
 
 def test_losses_are_means_over_sample_and_held_out_labels():

@@ -110,6 +110,48 @@ def test_an_exception_loses_no_label_and_the_run_can_be_resumed(tmp_path, own):
 
 
 @pytest.mark.medium
+def test_a_function_that_always_says_left_is_noticed(tmp_path, own):
+    parse_teacher(f"{own}:prefer")
+    sys.modules[own].prefer = lambda left, right: "left"
+    health = []
+    result = teach(
+        "CartPole-v1",
+        teacher=f"{own}:prefer",
+        labels=24,
+        env_steps=4 * 16 * 3,
+        settings=TINY,
+        home=tmp_path,
+        report=lambda progress: health.append(progress.health),
+    )
+    said = "`left` is 24 of the last 24 answers"
+    assert result.careless is not None
+    assert result.careless[f"{own}:prefer"].startswith(said)
+    assert result.to_json()["careless"] == result.careless
+    assert any(one.get("careless_people") == 1.0 for one in health if one)
+    (alarm,) = [one for one in find_run(tmp_path, "latest").alarms() if "CARELESS" in one]
+    assert alarm.startswith(f"CARELESS ANSWERS of `{own}:prefer`: `left` is ")
+    assert tiny(tmp_path / "oracle", "oracle").careless is None
+
+
+@pytest.mark.medium
+def test_progress_says_that_it_waits_for_the_teacher(tmp_path, own):
+    """Before the first call, so that a slow function is not taken for a hang."""
+    parse_teacher(f"{own}:prefer")
+    said = []
+
+    def report(progress):
+        if progress.waiting_for:
+            said.append((sys.modules[own].calls, progress.waiting_for))
+
+    given = {"labels": LABELS, "env_steps": 4 * 16 * 3, "settings": TINY, "report": report}
+    teach("CartPole-v1", teacher=f"{own}:prefer", home=tmp_path / "own", **given)
+    assert said[0] == (0, f"waiting for the teacher `{own}:prefer`: 0 of {LABELS} labels")
+    said.clear()
+    teach("CartPole-v1", teacher="oracle", home=tmp_path / "oracle", **given)
+    assert not said
+
+
+@pytest.mark.medium
 def test_a_resumed_run_names_a_missing_function(tmp_path, own, monkeypatch):
     parse_teacher(f"{own}:prefer")
     sys.modules[own].fails_at = 2

@@ -231,7 +231,7 @@ def test_teaching_goes_on_with_all_labels_and_the_reward_model(
 
 
 @pytest.mark.medium
-def test_without_more_labels_nobody_is_asked_and_the_reward_stays(tmp_path: Path) -> None:
+def test_without_more_labels_there_are_no_queries_and_the_reward_stays(tmp_path: Path) -> None:
     parent = taught(tmp_path)
     notes: list[str] = []
     child = teach_more(
@@ -246,7 +246,7 @@ def test_without_more_labels_nobody_is_asked_and_the_reward_stays(tmp_path: Path
     ]
     assert same(*rewards)
     assert (child.labels, child.own_labels) == (8, 0)
-    assert any("nobody is asked: 8 earlier labels of each seed (oracle) teach" in x for x in notes)
+    assert any("no queries: 8 earlier labels of each seed (oracle) teach" in x for x in notes)
 
 
 @pytest.mark.medium
@@ -352,7 +352,7 @@ def test_labels_need_a_teacher_and_a_budget(tmp_path: Path) -> None:
     refused(tmp_path, parent.run, "labels need two updates or more", teach=True, labels=2)
     borrowed = taught(tmp_path, seeds=1, labels=None, reward_from=parent.run)
     assert borrowed.teacher is not None
-    assert borrowed.teacher.startswith("nobody is asked: the reward model of")
+    assert borrowed.teacher.startswith("no queries: the reward model of")
     refused(tmp_path, borrowed.run, "has no teacher who could answer", teach=True, labels=2)
     assert teach_more(borrowed.run, env_steps=64, home=tmp_path).own_labels == 0
     refused(

@@ -170,7 +170,7 @@ def test_what_cannot_be_asked_is_refused_before_there_is_a_run(data: Path, tmp_p
 
 
 def test_clips_that_nobody_is_asked_about_are_refused(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nobody is asked about clips"):
+    with pytest.raises(UsageError, match="there are no queries about the clips"):
         backflip.teach("CartPole-v1", clips=data, teacher=NoTeacher(), labels=2, home=tmp_path)
 
 

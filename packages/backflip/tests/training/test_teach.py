@@ -381,7 +381,10 @@ def test_the_teachers_random_numbers_differ_from_those_of_clips(tmp_path):
         ({"labels": 10**6}, "pairs of first clips, fewer than 1000000 labels"),
         ({"settings": {"clip_length": 501}}, "longer than an episode of `CartPole-v1` (500)"),
         ({"settings": {"clip_length": 1}}, "`clip_length` must be at least 2"),
-        ({"settings": {"queries": 1}}, "`queries` must be disagreement or uniform, got 1"),
+        (
+            {"settings": {"queries": 1}},
+            "`queries` must be disagreement or information or coverage or uniform, got 1",
+        ),
         ({"settings": {"clip_length": "long"}}, "`clip_length` must be a whole number, got 'long'"),
         ({"settings": {"phases": 0}}, "`phases` must lie between 1 and the 6 updates"),
         ({"settings": {"clip_lenght": 5}}, "did you mean `clip_length`?"),

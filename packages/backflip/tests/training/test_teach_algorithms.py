@@ -268,3 +268,92 @@ def test_every_environment_outside_jax_is_closed_when_train_refuses(tmp_path, mo
     with pytest.raises(UsageError, match="replay memory"):
         train("td3", "gymnasium:Pendulum-v1", settings={"buffer_size": 10**9}, home=tmp_path)
     environments.check_closed()
+
+
+# Exploring before the first labels, and while they say nothing
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("algorithm", "env", "options"),
+    [
+        ("dqn", "CartPole-v1", {}),
+        ("sac", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
+        ("a2c", "Pendulum-v1", {"env_steps": 640}),
+    ],
+)
+def test_a_run_explores_before_its_first_queries(tmp_path, algorithm, env, options):
+    result = tiny(tmp_path, algorithm, env, settings={"pretrain_env_steps": 96}, seeds=1, **options)
+    assert result.labels == LABELS
+    with LabelStore.open(result.folder / "labels.sqlite") as store:
+        asked_at = [pair.env_steps for pair in store.labelled(0)]
+    random = 0 if algorithm == "a2c" else 64
+    each = 64 if algorithm == "a2c" else 32
+    assert asked_at[0] == random + -(-96 // each) * each
+    records = read_metrics(result.folder, "train").records
+    assert records[-1]["env_steps"] == result.env_steps
+    first = [one for one in records if one["env_steps"] <= asked_at[0]]
+    assert first
+    assert all(one["reward_mean"] > 0 for one in first), "the reward of exploring is positive"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("saves", [1, 2, 3])
+def test_a_stopped_and_resumed_run_that_explores_has_the_same_bits(tmp_path, monkeypatch, saves):
+    settings = {
+        "pretrain_env_steps": 64,
+        "recent_share": 0.5,
+        "recent_env_steps": 64,
+        "queries": "information",
+    }
+
+    def run(home):
+        return tiny(home, "dqn", "CartPole-v1", settings=dict(settings))
+
+    never, original, called = run(tmp_path / "never"), Session.save, 0
+
+    def stopped(*args, **fields):
+        nonlocal called
+        called += 1
+        if called == saves:
+            raise KeyboardInterrupt
+        return original(*args, **fields)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "save", stopped)
+        with pytest.raises(Interrupted):
+            run(tmp_path / "stopped")
+    again = resume_teach(find_run(tmp_path / "stopped", "latest"))
+    one, other = saved(never.folder), saved(again.folder)
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+@pytest.mark.medium
+def test_while_all_answers_are_ties_the_policy_explores(tmp_path):
+    options = {"teacher": "noisy:tie=1e9", "env_steps": 640, "seeds": 1}
+    result = tiny(tmp_path, "a2c", "Pendulum-v1", **options)
+    records = read_metrics(result.folder, "train").records
+    assert all(one["reward_mean"] > 0 for one in records)
+    assert not np.asarray(saved(result.folder)["reward.weights"]).any()
+
+
+@pytest.mark.parametrize("queries", ["uniform", "disagreement", "information", "coverage"])
+@pytest.mark.medium
+def test_every_way_to_choose_queries_spends_the_budget(tmp_path, queries):
+    settings = {"queries": queries, "stages": 2}
+    result = tiny(tmp_path, "a2c", "Pendulum-v1", settings=settings, env_steps=640, seeds=1)
+    assert result.labels == LABELS
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("queries", ["information", "coverage"])
+def test_a_model_without_an_embedding_is_asked_for_its_members(tmp_path, queries):
+    settings = {"queries": queries, "reward_model": "network"}
+    result = tiny(tmp_path, "a2c", "Pendulum-v1", settings=settings, env_steps=640, seeds=1)
+    assert result.labels == LABELS
+
+
+def test_pretraining_that_leaves_nothing_to_learn_in_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="pretrain_env_steps=57"):
+        tiny(tmp_path, "dqn", "CartPole-v1", settings={"pretrain_env_steps": 320})

@@ -10,10 +10,12 @@ from backflip.core.types import Transition
 from backflip.envs.views.film import Movie
 from backflip.training.teaching_picture import (
     CAPTION_HEIGHT,
+    GAP,
+    LINE_HEIGHT,
     PANEL_WIDTH,
+    animation,
     keep_during,
     kept_during,
-    teaching_webp,
 )
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
@@ -30,18 +32,22 @@ def moving(frames: int) -> Movie:
 
 
 def test_movies_stand_side_by_side_in_their_order() -> None:
-    picture = Image.open(
-        io.BytesIO(teaching_webp({"before": movie(RED, 9), "after": movie(BLUE, 9)}))
-    )
-    assert picture.size == (2 * PANEL_WIDTH, PANEL_WIDTH // 2 + CAPTION_HEIGHT)
-    left, right = (picture.convert("RGB").getpixel((x, 10)) for x in (10, PANEL_WIDTH + 10))
+    picture = Image.open(io.BytesIO(animation({"before": movie(RED, 9), "after": movie(BLUE, 9)})))
+    assert picture.size == (2 * PANEL_WIDTH + GAP, PANEL_WIDTH // 2 + CAPTION_HEIGHT)
+    left, right = (picture.convert("RGB").getpixel((x, 10)) for x in (10, PANEL_WIDTH + GAP + 10))
     np.testing.assert_allclose(left, RED, atol=12)
     np.testing.assert_allclose(right, BLUE, atol=12)
 
 
 def test_half_of_thirty_frames_a_second_are_kept_and_the_longest_movie_counts() -> None:
-    picture = Image.open(io.BytesIO(teaching_webp({"a": moving(4), "b": moving(10)})))
+    picture = Image.open(io.BytesIO(animation({"a": moving(4), "b": moving(10)})))
     assert picture.n_frames == 5
+
+
+def test_a_moving_picture_may_be_a_gif_with_captions_of_two_lines() -> None:
+    picture = Image.open(io.BytesIO(animation({"a\n1": moving(4), "b": moving(10)}, "GIF")))
+    assert (picture.format, picture.n_frames) == ("GIF", 5)
+    assert picture.size[1] == PANEL_WIDTH // 2 + CAPTION_HEIGHT + LINE_HEIGHT
 
 
 def record(ended: list[bool]) -> Transition:

@@ -191,23 +191,25 @@ def update(
 ) -> tuple[DQNState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Invalid rows change nothing.
+    Invalid rows change nothing. Observations are preprocessed one minibatch at a time, which stays
+    in the CPU's cache: of all at once, an update on pictures takes twice as long.
     """
     del key
-    batch = preprocess(net, blank_invalid(batch))
+    batch = blank_invalid(batch)
     target = move_target(config, state)
     rate = learning_rate(config, state)
 
-    def step(carry: Any, drawn: tuple[Transition, Array]) -> tuple[Any, Any]:
-        (params, optimizer), (rows, next_values) = carry, drawn
-        goal = targets(config, net, params, next_values, rows)
+    def step(carry: Any, rows: Transition) -> tuple[Any, Any]:
+        params, optimizer = carry
+        rows = preprocess(net, rows)
+        goal = targets(config, net, params, target, rows)
         gradient, value = jax.grad(loss, argnums=2, has_aux=True)(config, net, params, rows, goal)
         gradient, norm = clip_by_global_norm(gradient, config.max_grad_norm)
         params, optimizer, _ = adam_step(params, gradient, optimizer, rate)
         return (params, optimizer), (value, goal, norm)
 
     (params, optimizer), (value, goal, norms) = jax.lax.scan(
-        step, (state.params, state.optimizer), (batch, target_values(net, target, batch))
+        step, (state.params, state.optimizer), batch
     )
     metrics = _metrics(config, batch, value, goal) | {
         "epsilon": epsilon(config, state.updates),
@@ -230,31 +232,17 @@ def move_target(config: DQNConfig, state: DQNState) -> Params:
     return jax.tree.map(partial(jnp.where, due), moved, state.target)
 
 
-def preprocess(net: QNetwork, batch: Transition) -> Transition:
-    """Return the rows (U, B) with the network's inputs instead of observations."""
-
-    def inputs(obs: Any) -> Any:
-        obs = blank_vectors(obs, batch.valid)
-        flat = net.preprocess(obs.reshape(-1, *obs.shape[2:]))
-        return flat.reshape(*batch.valid.shape, *flat.shape[1:])
-
-    return batch._replace(obs=inputs(batch.obs), next_obs=inputs(batch.next_obs))
-
-
-def target_values(net: QNetwork, target: Params, batch: Transition) -> Float[Array, "U B A"]:
-    """Return Q_θ⁻(s', ·) of all rows at once: θ⁻ is constant during the U gradient steps."""
-    flat = batch.next_obs.reshape(-1, *batch.next_obs.shape[2:])
-    return net.apply(target, flat).reshape(*batch.valid.shape, -1)
+def preprocess(net: QNetwork, rows: Transition) -> Transition:
+    """Return the rows (B) of a minibatch with the network's inputs instead of observations."""
+    obs, next_obs = (blank_vectors(x, rows.valid) for x in (rows.obs, rows.next_obs))
+    return rows._replace(obs=net.preprocess(obs), next_obs=net.preprocess(next_obs))
 
 
 def targets(
-    config: DQNConfig,
-    net: QNetwork,
-    params: Params,
-    next_values: Float[Array, "B A"],
-    rows: Transition,
+    config: DQNConfig, net: QNetwork, params: Params, target: Params, rows: Transition
 ) -> Float[Array, " B"]:
-    """Return y of every row of a minibatch, where `next_values` is Q_θ⁻(s', ·)."""
+    """Return y of every row of a minibatch."""
+    next_values = net.apply(target, rows.next_obs)
     chooser = net.apply(params, rows.next_obs) if config.double else next_values
     best = value_of_choice(next_values, chooser)
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, best)

@@ -143,6 +143,18 @@ class Priorities(NamedTuple):
     errors: Errors
 
 
+class Recency(NamedTuple):
+    """How much of each minibatch is recent, since a learned reward is best where labels are new.
+
+    Attributes:
+        share: share of each minibatch from the newest env steps only.
+        env_steps: how many those are, of one seed.
+    """
+
+    share: float = 0.0
+    env_steps: int = 1
+
+
 class ReplayPlan(NamedTuple):
     """The replay that an off-policy algorithm needs; the driver keeps it and draws from it.
 
@@ -157,6 +169,7 @@ class ReplayPlan(NamedTuple):
         clip_rewards: clip true rewards to [-1, 1]; learned rewards, which have a scale of their
             own, are not clipped.
         keeps_successors: images are stored with their successors, which a learned reward needs.
+        recency: how much of each minibatch is recent.
     """
 
     capacity: int
@@ -168,6 +181,7 @@ class ReplayPlan(NamedTuple):
     priority: Priorities | None = None
     clip_rewards: bool = False
     keeps_successors: bool = False
+    recency: Recency = Recency()
 
 
 class Algorithm(NamedTuple):
@@ -185,6 +199,9 @@ class Algorithm(NamedTuple):
         with_policy: restores a policy from a checkpoint.
         replay: the replay it needs; None learns from each rollout once.
         restarts: every rollout begins with a new episode in each environment.
+        episode_steps: env steps after which training truncates an episode; 0: only the
+            environment's own limit. Evaluations have whole episodes.
+        whole_share: share of the N environments that `episode_steps` leaves alone.
         assess: predicts values of observations; None if the algorithm predicts nothing.
         sample: draws actions from the policy's distribution; None if the policy has none.
     """
@@ -200,16 +217,20 @@ class Algorithm(NamedTuple):
     with_policy: WithPolicy
     replay: ReplayPlan | None = None
     restarts: bool = False
+    episode_steps: int = 0
+    whole_share: float = 0.0
     assess: Assess | None = None
     sample: EvaluationAction | None = None
 
 
-def for_learned_reward(algorithm: Algorithm, spec: EnvSpec) -> Algorithm:
+def for_learned_reward(algorithm: Algorithm, spec: EnvSpec, recency: Recency) -> Algorithm:
     """Return the algorithm with a replay that keeps everything a learned reward needs.
 
     A learned reward needs the successor of a terminated step, which a replay of images does not
     store by default. If nothing terminates, every successor is the next row's observation.
     """
-    if algorithm.replay is None or not spec.terminates:
+    if algorithm.replay is None:
         return algorithm
-    return algorithm._replace(replay=algorithm.replay._replace(keeps_successors=True))
+    plan = algorithm.replay
+    keeps = plan.keeps_successors or spec.terminates
+    return algorithm._replace(replay=plan._replace(recency=recency, keeps_successors=keeps))

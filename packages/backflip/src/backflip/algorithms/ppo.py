@@ -40,7 +40,12 @@ from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import stochastic_policy
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.invalid_rows import blank_invalid
-from backflip.algorithms.parts.normalization import normalize_rewards, observe, observe_returns
+from backflip.algorithms.parts.normalization import (
+    normalize_rewards,
+    observe,
+    observe_returns,
+    wrap_angles,
+)
 from backflip.algorithms.parts.rollout_metrics import rollout_metrics
 from backflip.algorithms.parts.rollout_rows import Rows, prepare
 from backflip.algorithms.parts.stochastic_policy import Actor, policy_and_value
@@ -87,11 +92,15 @@ class PPOState(NamedTuple):
 def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
     """Return PPO for the spaces of `spec`."""
     net = actor_critic(spec, config.hidden, config.network)
-    actor = Actor(spec, net, config.normalize_obs and not spec.is_pixels)
+    angles = spec.angles if config.wrap_angles else ()
+    scaled = config.normalize_obs and not spec.is_pixels
+    actor = Actor(spec, net, scaled, angles, config.bound_mean)
     return Algorithm(
         name="ppo",
         num_envs=config.num_envs,
         rollout_length=config.rollout_length,
+        episode_steps=config.episode_steps,
+        whole_share=config.whole_share,
         init=partial(init, config, actor),
         act=partial(stochastic_policy.act, actor),
         evaluation_action=partial(stochastic_policy.evaluation_action, actor),
@@ -140,6 +149,8 @@ def update(
     metrics["update_ratio"] = update_ratio(state.params, params)
     del metrics["ratio_error"]
     if actor.normalize_obs:
+        if actor.angles:
+            batch = batch._replace(obs=wrap_angles(actor.angles, batch.obs))
         state = state._replace(obs_statistics=observe(state.obs_statistics, batch))
     return state._replace(params=params, optimizer=optimizer, updates=state.updates + 1), metrics
 

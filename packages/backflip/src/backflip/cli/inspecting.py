@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from backflip.inspect.random_episodes import OnProgress
     from runshelf.store.run import Run
 
+_MOST_SECONDS = 60.0  # of an episode in a moving picture
 # Seconds before the first line of progress, and between two lines.
 _SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0
 
@@ -73,6 +74,11 @@ def _add_play(commands: Any) -> None:
         metavar="N",
         help="default: the first free port from 8765",
     )
+    parser.add_argument(
+        "--save",
+        metavar="FILE",
+        help="save the episodes in this .npz file, for teach --demonstrations or --clips",
+    )
     add_output(parser)
     parser.set_defaults(act=_play)
 
@@ -96,6 +102,25 @@ def _add_watch(commands: Any) -> None:
     )
     parser.add_argument(
         "--out", metavar="FOLDER", help="output folder; default: watch/seed-N/ in the run's folder"
+    )
+    parser.add_argument(
+        "--stages",
+        type=whole(2, 6, 3),
+        metavar="N",
+        help="write one moving picture of N policies side by side, from before training to its "
+        "end; 3 with --save alone",
+    )
+    parser.add_argument(
+        "--save",
+        metavar="FILE",
+        help="file of that picture, .webp or .gif; default: stages.webp in the output folder",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_seconds,
+        default=4.0,
+        metavar="S",
+        help="most of an episode that the picture shows, in the environment's time; default 4",
     )
     add_output(parser)
     parser.set_defaults(act=_watch)
@@ -134,6 +159,17 @@ def _add_env(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="argument of ENV's constructor; repeatable",
     )
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 < number <= _MOST_SECONDS:
+        most = f"{_MOST_SECONDS:g}"
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most {most}, got `{text}`; try 4")
+    return number
 
 
 def _discount(text: str) -> float:
@@ -191,10 +227,12 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
     from backflip.envs.arguments import parse_env_args
     from backflip.inspect.game import Game
     from backflip.inspect.play_server import serve_game
+    from backflip.inspect.saved_episodes import checked_path
     from backflip.training.runtime import place_of, prepare
     from runshelf.cli.page_options import page_opener
     from runshelf.store.run import create_run
 
+    save = None if options.save is None else checked_path(options.save)
     prepare()
     place = place_of(home(options))
     env_args = parse_env_args(options.env_arg)
@@ -219,6 +257,7 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
         game.keep_in(writer)
         with contextlib.suppress(KeyboardInterrupt):
             serve_game(game, writer.folder, port=options.port, announce=announce)
+        saved = 0 if save is None else game.saved.save(save)
         writer.record("finished", result={"returns": game.scores})
     return {
         "run": writer.run.ulid,
@@ -226,6 +265,7 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
         "episodes": len(game.scores),
         "returns": game.scores,
         "folder": str(from_here(writer.folder)),
+        **({"saved": str(save) if saved else "nothing: no env step was taken"} if save else {}),
     }
 
 
@@ -234,6 +274,8 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
 
     run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
     _ask_to_import(run, options)
+    if options.stages or options.save:
+        return _draw_stages(run, options)
     from backflip.inspect.watch import watch
     from backflip.training.runtime import prepare
 
@@ -254,10 +296,37 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
             "overview": str(from_here(shown.overview)),
             "numbers": str(from_here(shown.numbers)),
             "notes": shown.notes,
+            "labels": shown.labels,
         }
     from backflip.cli.reporting import print_watched
 
     print_watched(shown)
+    return None
+
+
+def _draw_stages(run: "Run", options: argparse.Namespace) -> dict[str, Any] | None:
+    from backflip.inspect.stages import draw_stages
+    from backflip.training.policy import seed_of
+    from backflip.training.runtime import prepare
+
+    prepare()
+    folder = Path(options.out or run.folder / f"watch/seed-{seed_of(run, options.seed)}")
+    file = Path(options.save) if options.save else folder / "stages.webp"
+    shown = draw_stages(
+        run,
+        file,
+        seed=options.seed,
+        count=options.stages or 3,
+        seconds=options.seconds,
+        on_progress=_progress(),
+        warn=_warn,
+    )
+    if options.json:
+        stages = [one._asdict() for one in shown]
+        return {"run": run.ulid, "picture": str(from_here(file)), "stages": stages}
+    from backflip.cli.reporting import print_stages
+
+    print_stages(shown, file)
     return None
 
 

@@ -43,7 +43,7 @@ def teach_more_of(options: argparse.Namespace) -> "Result":
     run = _parent(options, {"ENV": options.env})
     teacher = str(run.config.get("teacher", ""))
     if options.labels is None:
-        refuse_page_options(options, "without --labels nobody is asked; try --labels 50")
+        refuse_page_options(options, "without --labels there are no new queries; try --labels 50")
         teacher = ""
     elif teacher not in PEOPLE:
         refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")

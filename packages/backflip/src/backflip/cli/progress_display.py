@@ -33,6 +33,8 @@ FILES = {
     "clips.png": "clips before and after training",
     "teaching.webp": "clips before, during and after training, animated",
     "learned-reward.svg": "the learned reward against the true one and the answers",
+    "learned-reward-most-wrong.png": "the answers that the reward model finds least likely",
+    "learned-reward-most-unsure.png": "the answers on which its members differ most",
     "labels.sqlite": "all clips and all answers",
     "metrics-train.jsonl": "metrics, one line per seed and update",
     "policy.safetensors": "the trained policies",
@@ -152,6 +154,8 @@ def print_result(result: Result, console: Console | None = None) -> None:
     spent = {name: x for name, x in seconds.items() if name != "total" and x}
     if result.teacher is not None:
         console.print(_text(f"teacher: {result.teacher}"), soft_wrap=True)
+    for who, words in (result.careless or {}).items():
+        console.print(_text(f"CARELESS ANSWERS of `{who}`: {words}"), soft_wrap=True)
     for found in (result.reward_alarm, result.reward_measures):
         if found is not None:
             console.print(_text(str(found.get("in_words", ""))), soft_wrap=True)

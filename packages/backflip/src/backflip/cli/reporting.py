@@ -1,6 +1,7 @@
 """Print the results of `look` and `watch` as tables."""
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backflip.core.paths import from_here
@@ -11,6 +12,7 @@ from runshelf.terminal_text import harmless, put
 if TYPE_CHECKING:
     from backflip.inspect.findings import Finding
     from backflip.inspect.look import LookResult
+    from backflip.inspect.stages import Stage
     from backflip.inspect.watch import WatchResult
 
 UNKNOWN = "unknown"
@@ -53,11 +55,30 @@ def print_watched(shown: "WatchResult") -> None:
     for name in rows[0].episodes.tracks:
         means = [float(one.episodes.tracks[name].mean()) for one in rows]
         columns[f"mean {name}"] = [_number(mean) for mean in means]
+    learned = [one.learned for one in rows if one.learned is not None]
+    if learned:
+        columns["mean learned reward"] = [_number(float(one.learned.mean())) for one in learned]
+        columns["Spearman of both"] = [_correlation(one.spearman) for one in learned]
     columns["clip"] = [one.clip.name for one in rows]
     print_table(columns, right=[name for name in columns if name != "clip"])
+    for line in shown.labels:
+        put(harmless(line))
     for note in shown.notes:
         put(f"note: {harmless(note)}")
     put(f"overview {from_here(shown.overview)}, numbers {shown.numbers.name}")
+
+
+def print_stages(shown: "list[Stage]", file: Path) -> None:
+    """Print what a moving picture of a run shows, and its name."""
+    columns: dict[str, list[object]] = {
+        "stage": [one.name for one in shown],
+        "env steps": [f"{one.env_steps:,}" for one in shown],
+    }
+    if any(one.labels is not None for one in shown):
+        columns["labels"] = [one.labels for one in shown]
+    columns["true return"] = [_number(one.true_return) for one in shown]
+    print_table(columns, right=[name for name in columns if name != "stage"])
+    put(f"picture {from_here(file)}")
 
 
 def _facts(fields: dict[str, Any]) -> list[tuple[str, str]]:
@@ -159,6 +180,10 @@ def _limit(fields: dict[str, Any]) -> str:
     if not fields["truncated_share"]:
         return "none"
     return f"not stated; the longest episode had {fields['lengths']['max']:,.0f} env steps"
+
+
+def _correlation(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.2f}"
 
 
 def _number(value: float) -> str:

@@ -22,6 +22,7 @@ from backflip.cli.who_answers import (
     refuse_page_options,
     teacher_of,
 )
+from backflip.preferences.ask import ASKS, MOST_AT_ONCE
 from runshelf.cli.arguments import (
     RUN,
     Parser,
@@ -105,6 +106,25 @@ def _add_teach(commands: Any) -> None:
         metavar="FILE_OR_ID",
         help="ask about recorded trajectories first, in place of random actions: a .npz file, or "
         "minari:ID",
+    )
+    parser.add_argument(
+        "--ask",
+        choices=ASKS,
+        help="what the teacher does: compare two clips (default), rank several at once, or rate "
+        "one after the other; the same as --set ask=HOW",
+    )
+    parser.add_argument(
+        "--clips-at-once",
+        type=whole(2, MOST_AT_ONCE, 4),
+        metavar="K",
+        help="clips that are ranked at once, or rated in a row; the same as --set clips_at_once=K",
+    )
+    parser.add_argument(
+        "--demonstrations",
+        nargs="+",
+        metavar="FILE_OR_ID",
+        help="prefer the clips of these episodes to the agent's clips: .npz files of play --save, "
+        "or minari:ID",
     )
     add_page_options(parser, new_run=True)
     _add_common(parser, least_env_steps=0)
@@ -217,6 +237,7 @@ def _teach(options: argparse.Namespace) -> Reported:
         return _reported(teach_more_of(options))
     _refuse_missing(options, "env")
     settings = _common(options)
+    _add_named(options, settings["settings"], "ask", "clips_at_once")
     teacher = teacher_of(options)
     if options.reward_from:
         _ask_about_reward_model(options)
@@ -231,6 +252,7 @@ def _teach(options: argparse.Namespace) -> Reported:
             labels_from=options.labels_from,
             reward_from=options.reward_from,
             clips=options.clips,
+            demonstrations=options.demonstrations,
             labelling=labelling_of(options, teacher),
             report=display,
             **settings,
@@ -259,15 +281,27 @@ def _train(options: argparse.Namespace) -> Reported:
     settings = _common(options)
     if options.updates_per_step is not None:
         _check_has_replay(options.algorithm)
-        if "updates_per_step" in settings["settings"]:
-            raise UsageError("give --updates-per-step or --set updates_per_step, not both")
-        settings["settings"]["updates_per_step"] = options.updates_per_step
+    _add_named(options, settings["settings"], "updates_per_step")
     from backflip.cli.progress_display import Display
     from backflip.training.train import train
 
     with Display() as display:
         result = train(options.algorithm, options.env, report=display, **settings)
     return _reported(result)
+
+
+def _add_named(options: argparse.Namespace, settings: dict[str, Any], *names: str) -> None:
+    """Add the settings that have an option of their own.
+
+    Raises:
+        UsageError: one is given in both ways.
+    """
+    for name in names:
+        if (value := getattr(options, name)) is not None:
+            if name in settings:
+                option = f"--{name.replace('_', '-')}"
+                raise UsageError(f"give {option} or --set {name}, not both")
+            settings[name] = value
 
 
 def _check_has_replay(algorithm: str) -> None:
@@ -298,7 +332,7 @@ def _resume(options: argparse.Namespace) -> Reported:
             f"run `{run.short}` is a run of `{kind}`; only `teach` and `train` can be resumed"
         )
     if kind == "train":
-        refuse_page_options(options, "a run of `train` asks nobody")
+        refuse_page_options(options, "a run of `train` has no queries")
     elif teacher not in PEOPLE:
         refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
     if (result := result_of(run)) is not None:

@@ -42,10 +42,10 @@ def teacher_of(options: argparse.Namespace) -> str:
     """Return the teacher of a new run: the one named, else people if they can answer.
 
     Raises:
-        UsageError: there are options of the page, and nobody looks at a page.
+        UsageError: there are options of the page, and there is no page.
     """
     if options.reward_from:
-        refuse_page_options(options, "with --reward-from nobody is asked")
+        refuse_page_options(options, "with --reward-from there are no queries")
     if options.teacher is None:
         return "human" if _page_options(options) or attended(options) else "oracle"
     if options.teacher not in PEOPLE:
@@ -59,7 +59,7 @@ def refuse_page_options(options: argparse.Namespace, why: str) -> None:
 
     Args:
         options: of the command line.
-        why: nobody looks at the page.
+        why: why there is no page.
 
     Raises:
         UsageError: there are such options.

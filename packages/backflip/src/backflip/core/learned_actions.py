@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from backflip.core.spaces import Box, Discrete, InvalidValue, Space, flattened, sizes_of
+from backflip.core.spaces import (
+    Box,
+    Discrete,
+    Group,
+    InvalidValue,
+    Space,
+    flattened,
+    sizes_of,
+    width,
+)
 
 NAME = "`action`"
 
@@ -17,22 +26,33 @@ def learned_actions(space: Space, action: Any, learned: Box | Discrete) -> tuple
 
     Args:
         space: the environment's own action space.
-        action: an element of it, or a batch of them.
+        action: an element of it, or a batch of them; of a group also flattened, as an array.
         learned: the space of the actions that an algorithm chooses.
 
     Raises:
         InvalidValue: the action is not in its space; the message says which part.
     """
     if isinstance(learned, Box):
-        vectors, single = flattened(space, action, NAME)
+        vectors, single = _flat(space, action)
         return vectors.reshape(-1, *learned.shape).astype(learned.dtype, copy=False), single
     if isinstance(space, Discrete):
         return _choice(space, action)
-    one_hot, single = flattened(space, action, NAME)
+    one_hot, single = _flat(space, action)
     sizes = sizes_of(space)
     parts = np.split(one_hot, np.cumsum(sizes)[:-1], axis=1)
+    if not all((np.sort(part, 1) == np.eye(part.shape[1])[-1]).all() for part in parts):
+        raise InvalidValue(f"{NAME} must have one 1 among the numbers of each choice, and 0 else")
     places = tuple(part.argmax(1) for part in parts)
     return np.asarray(np.ravel_multi_index(places, sizes), np.int32), single
+
+
+def _flat(space: Space, action: Any) -> tuple[np.ndarray, bool]:
+    """Return actions as vectors (B, width), and whether there was only one."""
+    if not (isinstance(space, Group) and isinstance(action, np.ndarray)):
+        return flattened(space, action, NAME)
+    if action.ndim != 2 or action.shape[1] != width(space):
+        raise InvalidValue(f"{NAME} must have shape (B, {width(space)}), got {action.shape}")
+    return action.astype(np.float32), False
 
 
 def _choice(space: Discrete, action: Any) -> tuple[np.ndarray, bool]:

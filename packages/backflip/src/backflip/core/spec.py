@@ -65,6 +65,8 @@ class EnvSpec:
         repeats_first_frame: at the start of an episode, a stack repeats the first frame instead of
             black ones.
         own: the environment's own spaces if they may differ from these, else None.
+        angles: indices of observed angles of joints that turn without limit, in radians: a full
+            turn more is the same state.
         number_names: the names of the observed numbers; empty if the environment states none.
 
     Raises:
@@ -80,6 +82,7 @@ class EnvSpec:
     repeats_first_frame: bool = True
     own: OwnSpaces | None = None
     number_names: tuple[str, ...] = ()
+    angles: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse an invalid time limit."""

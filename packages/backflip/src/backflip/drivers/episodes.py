@@ -31,7 +31,11 @@ def episode_totals(
 def episode_metrics(
     returns: Float[Array, "T N"], lengths: Float[Array, "T N"], ended: Bool[Array, "T N"]
 ) -> Metrics:
-    """Return mean, std, min and max over the episodes that ended; NaN if none did."""
+    """Return mean, std, min and max over the episodes that ended; NaN if none did.
+
+    Episodes whose length is NaN are left out: they are parts (`drivers/training_episodes.py`).
+    """
+    ended &= ~jnp.isnan(lengths)
     count = ended.sum().astype(jnp.float32)
     metrics: Metrics = {"episodes": count}
     for name, x in (("episode_return", returns), ("episode_length", lengths)):

@@ -1,5 +1,6 @@
 """Learning after a rollout outside JAX: updates are compiled, the replay is in NumPy arrays."""
 
+import dataclasses
 from functools import partial
 from typing import Protocol, runtime_checkable
 
@@ -9,13 +10,13 @@ import numpy as np
 from jaxtyping import Array, Bool, UInt32
 
 from backflip.algorithms.interface import Algorithm, Metrics
-from backflip.core.replay.layout import Layout, Replay, Steps
+from backflip.core.replay.layout import Layout, Replay
 from backflip.core.replay.priorities import reprioritize
 from backflip.core.replay.rows import add
 from backflip.core.replay.sampling import sample_on_host
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
-from backflip.drivers.driver import Learner, RewardFunction, RewardParameters
+from backflip.drivers.driver import Learner, RewardFunction, RewardParameters, own_reward
 from backflip.drivers.episodes import episode_metrics, episode_totals
 from backflip.drivers.host_stepping import cut_at_end
 from backflip.drivers.learning import (
@@ -23,9 +24,9 @@ from backflip.drivers.learning import (
     layout_of,
     plan_of,
     replay_of,
-    steps_to_look_up,
     with_reward,
 )
+from backflip.drivers.replay_rewards import ReplayRewards
 from backflip.drivers.seeds import over_seeds
 from backflip.drivers.thinning import MetricsOfSeeds
 
@@ -34,7 +35,7 @@ REPLAY = 0x8E91A000
 
 @runtime_checkable
 class LearnOnHost(Protocol):
-    """Learns from a rollout, for all seeds."""
+    """Learns from a rollout of a phase, for all seeds."""
 
     def __call__(
         self,
@@ -42,7 +43,6 @@ class LearnOnHost(Protocol):
         batch: Transition,
         key: UInt32[np.ndarray, "S words"],
         cut: bool,
-        parameters: RewardParameters,
         /,
     ) -> tuple[Learner, MetricsOfSeeds]:
         """Return the learners after learning from rollouts (S, T, N), and metrics.
@@ -52,56 +52,77 @@ class LearnOnHost(Protocol):
         ...
 
 
-def learning_on_host(spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction) -> LearnOnHost:
-    """Return a function that learns from each rollout once, or from the replay."""
+@runtime_checkable
+class LearningOfPhase(Protocol):
+    """Begins a phase, during which the reward stays the same."""
+
+    def __call__(self, learners: Learner, parameters: RewardParameters, /) -> LearnOnHost:
+        """Return the function that learns from each rollout of the phase."""
+        ...
+
+
+def learning_on_host(
+    spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction
+) -> LearningOfPhase:
+    """Return how to learn in a phase: from each rollout once, or from the replay."""
     if algorithm.replay is None:
         return _learning_once(algorithm, reward)
     return _learning_from_replay(spec, algorithm, reward)
 
 
-def _learning_once(algorithm: Algorithm, reward: RewardFunction) -> LearnOnHost:
+def _learning_once(algorithm: Algorithm, reward: RewardFunction) -> LearningOfPhase:
     update = over_seeds(partial(_update, algorithm, reward), donate=(0,))
 
-    def learn(
-        learners: Learner,
-        batch: Transition,
-        key: np.ndarray,
-        cut: bool,
-        parameters: RewardParameters,
-    ) -> tuple[Learner, MetricsOfSeeds]:
-        cuts = np.full(key.shape[0], cut)
-        return update(learners, batch, batch, (), key, cuts, parameters)
+    def begin(learners: Learner, parameters: RewardParameters) -> LearnOnHost:
+        del learners
 
-    return learn
+        def learn(
+            learners: Learner, batch: Transition, key: np.ndarray, cut: bool
+        ) -> tuple[Learner, MetricsOfSeeds]:
+            return update(learners, batch, batch, key, np.full(key.shape[0], cut), parameters)
+
+        return learn
+
+    return begin
 
 
 def _learning_from_replay(
     spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction
-) -> LearnOnHost:
-    update = over_seeds(partial(_update, algorithm, reward), donate=(0,))
+) -> LearningOfPhase:
+    update = over_seeds(partial(_update, algorithm, own_reward), donate=(0,))
     plan = plan_of(algorithm)
+    of_learned = None if reward is own_reward else ReplayRewards(reward)
 
-    def learn(
-        learners: Learner,
-        batch: Transition,
-        key: np.ndarray,
-        cut: bool,
-        parameters: RewardParameters,
-    ) -> tuple[Learner, MetricsOfSeeds]:
-        layout, memory = layout_of(spec, algorithm, len(key)), replay_of(learners)
-        add_rollout(layout, memory, cut_at_end(batch, cut))
-        drawn = _draw(layout, memory, algorithm, key)
-        steps = steps_to_look_up(layout, memory, drawn, reward)
-        collected = batch._replace(obs=(), next_obs=(), action=(), extra=())
-        cuts = np.zeros(len(key), bool)
-        learners = learners._replace(replay=())
-        learned, measured = update(learners, collected, drawn, steps, key, cuts, parameters)
-        if plan.priority is not None:
-            errors = np.asarray(plan.priority.errors(learned.algorithm))
-            memory = reprioritize(layout, memory, drawn, errors, plan.priority.exponent)
-        return learned._replace(replay=memory), measured
+    def begin(learners: Learner, parameters: RewardParameters) -> LearnOnHost:
+        layout = layout_of(spec, algorithm, learners.key.shape[0])
+        rewards = None
+        if of_learned is not None:
+            rewards = of_learned.of_replay(layout, replay_of(learners), parameters)
 
-    return learn
+        def learn(
+            learners: Learner, batch: Transition, key: np.ndarray, cut: bool
+        ) -> tuple[Learner, MetricsOfSeeds]:
+            memory = replay_of(learners)
+            at = int(memory.position)
+            add_rollout(layout, memory, cut_at_end(batch, cut))
+            if of_learned is None or rewards is None:
+                drawn = _draw(layout, memory, algorithm, key)
+            else:
+                rewards[at : at + batch.reward.shape[1]] = of_learned.of_rollout(batch, parameters)
+                unclipped = dataclasses.replace(layout, clip_rewards=False)
+                drawn = _draw(unclipped, memory._replace(reward=rewards), algorithm, key)
+            collected = batch._replace(obs=(), next_obs=(), action=(), extra=())
+            cuts = np.zeros(len(key), bool)
+            learners = learners._replace(replay=())
+            learned, measured = update(learners, collected, drawn, key, cuts, parameters)
+            if plan.priority is not None:
+                errors = np.asarray(plan.priority.errors(learned.algorithm))
+                memory = reprioritize(layout, memory, drawn, errors, plan.priority.exponent)
+            return learned._replace(replay=memory), measured
+
+        return learn
+
+    return begin
 
 
 def add_rollout(layout: Layout, memory: Replay, batch: Transition) -> None:
@@ -127,7 +148,6 @@ def _update(
     learner: Learner,
     collected: Transition,
     batch: Transition,
-    steps: Steps | tuple[()],
     key_data: Array,
     cut: Bool[Array, ""],
     parameters: RewardParameters,
@@ -145,7 +165,7 @@ def _update(
     episodes = episode_metrics(returns, lengths, ended)
     last = jnp.arange(batch.reward.shape[0])[:, None] == batch.reward.shape[0] - 1
     truncated = batch.truncated | (last & cut & ~batch.terminated)
-    batch = with_reward(reward, parameters, batch._replace(truncated=truncated), steps)
+    batch = with_reward(reward, parameters, batch._replace(truncated=truncated))
     state, metrics = algorithm.update(learner.algorithm, batch, jax.random.wrap_key_data(key_data))
     learner = learner._replace(algorithm=state, episode_return=total, episode_length=length)
     return learner, metrics | episodes

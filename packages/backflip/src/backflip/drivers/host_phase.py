@@ -32,6 +32,7 @@ from backflip.drivers.host_stepping import (
     step_all,
 )
 from backflip.drivers.thinning import Records, updates_per_record
+from backflip.drivers.training_episodes import shorten_episodes
 from backflip.envs.spec import HostEnv
 
 
@@ -60,7 +61,7 @@ def prepare_phase(
         record_envs: how many of the first environments to return.
         pictures: most pictures of each seed, of environments that draw themselves.
     """
-    learn = learning_on_host(spec, algorithm, reward)
+    learning = learning_on_host(spec, algorithm, reward)
     every, length = updates_per_record(updates), algorithm.rollout_length
     split = jax.jit(jax.vmap(partial(_split, length), out_axes=(0, 1, 0)))
 
@@ -74,7 +75,9 @@ def prepare_phase(
         env = open_env(seeds * algorithm.num_envs)
         plan = plan_pictures(env, seeds, record_envs, record_rollouts * length, pictures)
         learners, obs = _with_fresh_episodes(env, learners)
+        learners = shorten_episodes(env, spec, algorithm, learners)
         metrics, kept = Records(every), list[Transition]()
+        learn = learning(learners, parameters)
         for update in range(updates):
             key, act_keys, update_key = map(np.asarray, split(learners.key))
             if algorithm.restarts and update:
@@ -95,9 +98,7 @@ def prepare_phase(
             if record >= 0:
                 kept.append(clip_material(spec, batch, record_envs))
             cut = last and not algorithm.restarts  # with `restarts`, all rollouts end like this
-            learners, measured = learn(
-                learners, batch._replace(scene=()), update_key, cut, parameters
-            )
+            learners, measured = learn(learners, batch._replace(scene=()), update_key, cut)
             learners = learners._replace(key=key)
             metrics.append(measured)
             on_update(update + 1, learners.algorithm)

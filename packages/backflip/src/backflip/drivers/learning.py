@@ -44,6 +44,8 @@ def layout_of(spec: EnvSpec, algorithm: Algorithm, seeds: int = 1) -> Layout:
         seeds=seeds,
         clip_rewards=plan.clip_rewards,
         keeps_successors=plan.keeps_successors,
+        recent_share=plan.recency.share,
+        recent_env_steps=plan.recency.env_steps,
     )
 
 

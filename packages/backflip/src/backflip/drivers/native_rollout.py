@@ -5,14 +5,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition
 from backflip.drivers.driver import EnvStates, Learner
 from backflip.drivers.episodes import episode_metrics, episode_totals
-from backflip.envs.spec import HasScene, NativeEnv, step_within_bounds
+from backflip.drivers.training_episodes import whole_episodes
+from backflip.envs.spec import HasScene, NativeEnv, NativeStep, step_within_bounds
 
 
 def collect(
@@ -26,12 +27,13 @@ def collect(
     observe = jax.vmap(env.observe)
     step_rows = jax.vmap(partial(step_within_bounds, env))
 
-    def step(carry: tuple[Any, Any], key: PRNGKeyArray) -> tuple[tuple[Any, Any], Transition]:
-        state, obs = carry
+    def step(carry: tuple[Any, ...], key: PRNGKeyArray) -> tuple[tuple[Any, ...], Transition]:
+        state, obs, age = carry
         scene = scenes_of(env, state) if recorded else ()
         act_key, step_key, reset_key = jax.random.split(key, 3)
         action, extra = algorithm.act(learner.algorithm, obs, act_key)
         moved = step_rows(state, action, jax.random.split(step_key, count))
+        moved = _shortened(algorithm, moved, age + 1)
         ended = moved.terminated | moved.truncated
 
         def reset_ended() -> EnvStates:
@@ -54,15 +56,24 @@ def collect(
             extra,
             scene,
         )
-        return (state, following), row
+        return (state, following, jnp.where(ended, 0, age + 1)), row
 
     if algorithm.restarts:
         key, start_key = jax.random.split(key)
         learner = _with_fresh_episodes(env, learner, jax.random.split(start_key, count))
-    first = (learner.env, observe(learner.env))
+    first = (learner.env, observe(learner.env), learner.episode_length)
     keys = jax.random.split(key, algorithm.rollout_length)
-    (state, _), batch = jax.lax.scan(step, first, keys)
+    (state, _, _), batch = jax.lax.scan(step, first, keys)
     return learner._replace(env=state), batch
+
+
+def _shortened(algorithm: Algorithm, moved: NativeStep, age: Float[Array, " N"]) -> NativeStep:
+    """Return the results of an env step, truncated at the algorithm's own limit of episodes."""
+    if not algorithm.episode_steps:
+        return moved
+    shortened = ~whole_episodes(age.shape[0], algorithm.whole_share)
+    late = shortened & (age >= algorithm.episode_steps) & ~moved.terminated
+    return moved._replace(truncated=moved.truncated | late)
 
 
 def _with_fresh_episodes(env: NativeEnv, learner: Learner, keys: Array) -> Learner:

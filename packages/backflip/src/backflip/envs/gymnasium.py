@@ -30,10 +30,11 @@ from backflip.envs.metadata import class_of, number_names
 from backflip.envs.pictures import NONE
 from backflip.envs.rendering import Make, OwnRender
 from backflip.envs.spaces import learned_action, learned_observation, own_spaces
-from backflip.envs.spec import HasDrawingState, HostStep
+from backflip.envs.spec import CanShorten, HasDrawingState, HostStep, KnowsAngles
 from backflip.envs.stdout_guard import stdout_kept_open
 from runshelf.errors import UsageError, UserFacingError, one_line
 
+NO_LIMIT = 10**9  # env steps: longer than any episode
 MODES = {"next_step": AutoresetMode.NEXT_STEP, "same_step": AutoresetMode.SAME_STEP}
 
 # Silence Gymnasium's warnings about style and versions; this module raises real errors.
@@ -108,6 +109,7 @@ class GymnasiumEnv:
             repeats_first_frame,
             self._own,
             self._number_names(env_id, observation),
+            vector.angles if isinstance(vector, KnowsAngles) else (),
         )
         self._ended = np.zeros(vector.num_envs, bool)
         self._episodes = np.zeros(vector.num_envs, np.int64)
@@ -170,8 +172,27 @@ class GymnasiumEnv:
         if len(seeds) != self.num_envs:
             raise ValueError(f"`seeds` must be {self.num_envs} numbers, got {len(seeds)}")
         self._ended[:] = False
+        for row in self._rows():
+            row.restore_limit()
         self._episodes[:], self._env_steps[:] = 1, 0
         return self._see(self._call("reset", 2, seed=[int(seed) for seed in seeds])[0])
+
+    def shorten_episodes(self, first: Sequence[int], later: Sequence[int]) -> bool:
+        """Truncate the present episode of row i after first[i] env steps, the next after later[i].
+
+        Return false if the batch is a vector environment that cannot do this.
+        """
+        vector: Any = self._vector
+        if isinstance(vector, CanShorten):
+            return vector.shorten_episodes(first, later)
+        rows = self._rows()
+        for row, env_steps, following in zip(rows, first, later, strict=False):
+            row.shorten_episodes(env_steps, following)
+        return bool(rows)
+
+    def _rows(self) -> list["_Row"]:
+        """Return the environments, if they are stepped one by one."""
+        return [row for row in getattr(self._vector, "envs", []) if isinstance(row, _Row)]
 
     def step(self, actions: np.ndarray) -> HostStep:
         """Step every environment.
@@ -371,6 +392,7 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
             self.observation_space = spaces.Box(box.low, box.high, dtype=np.float32)
         space: Any = self.observation_space
         self._row, self._shape, self._dtype = row, space.shape, space.dtype
+        self._env_steps_left = self._later_limit = NO_LIMIT
 
     def make_again(self, render: OwnRender) -> None:
         """Replace the environment by one that can be drawn, if its spaces are the same."""
@@ -388,7 +410,16 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
+        self._env_steps_left = self._later_limit
         return self._observation(self._call("reset", 2, seed=seed, options=options)[0]), {}
+
+    def shorten_episodes(self, first: int, later: int) -> None:
+        """Truncate the present episode after `first` env steps, the following after `later`."""
+        self._env_steps_left, self._later_limit = first, later
+
+    def restore_limit(self) -> None:
+        """Let the following episodes have their own length."""
+        self._later_limit = NO_LIMIT
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Step the environment."""
@@ -398,6 +429,8 @@ class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
         for name, flag in (("terminated", terminated), ("truncated", truncated)):
             if not isinstance(flag, bool):
                 self._check_number(name, flag, "b", "a bool")
+        self._env_steps_left -= 1
+        truncated = bool(truncated) or self._env_steps_left <= 0
         return self._observation(obs), reward, terminated, truncated, {}
 
     def _call(self, method: str, count: int, *args: Any, **kwargs: Any) -> Any:

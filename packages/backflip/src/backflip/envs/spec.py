@@ -128,6 +128,29 @@ class HostEnv(Protocol):
 
 
 @runtime_checkable
+class CanShorten(Protocol):
+    """A batch of environments whose episodes can be shortened until the next `reset`."""
+
+    def shorten_episodes(self, first: Sequence[int], later: Sequence[int]) -> bool:
+        """Truncate the episode that row i has just begun after first[i] env steps.
+
+        Later episodes of row i are truncated after later[i] env steps, if their own limit is not
+        smaller. Return false, and do nothing, if that is impossible.
+        """
+        ...
+
+
+@runtime_checkable
+class KnowsAngles(Protocol):
+    """A batch of environments that knows which observed angles grow with every turn."""
+
+    @property
+    def angles(self) -> tuple[int, ...]:
+        """Indices of the observed angles of joints that turn without limit, in radians."""
+        ...
+
+
+@runtime_checkable
 class HasFacts(Protocol):
     """An environment with facts that its spec does not contain."""
 

@@ -37,10 +37,11 @@ class EpisodeRecorder:
 
     Args:
         env: the batch. If it draws itself, its row 0 is drawn.
+        most: env steps that are recorded at most.
     """
 
-    def __init__(self, env: HostEnv) -> None:
-        self._env = env
+    def __init__(self, env: HostEnv, most: int = MAX_RECORDED_STEPS) -> None:
+        self._env, self._most = env, most
         self._scenes: list[np.ndarray] = []
         self._steps: list[tuple[Any, Any, float]] = []
         self._over = False
@@ -58,7 +59,7 @@ class EpisodeRecorder:
         ended = bool(step.terminated[0] or step.truncated[0])
         if ended:  # the batch resets in an env step of its own, which has not happened yet
             self._scenes.append(scene_of(self._env))
-        self._over = ended or len(self._steps) == MAX_RECORDED_STEPS
+        self._over = ended or len(self._steps) == self._most
 
     def recording(self) -> EpisodeRecording:
         """Return the recording."""

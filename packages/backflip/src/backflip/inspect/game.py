@@ -17,6 +17,7 @@ from backflip.inspect.episode_recorder import joined
 from backflip.inspect.key_bindings import actions, dials, is_turn_based
 from backflip.inspect.open_env import open_env, scene_of
 from backflip.inspect.pictures import agent_frame, png, shows_the_same
+from backflip.inspect.saved_episodes import SavedEpisodes
 from runshelf.errors import UsageError
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import RunWriter
@@ -34,30 +35,36 @@ class Game:
         env_args: constructor arguments.
         seed: determines the seed of each episode.
 
+    Attributes:
+        scores: the return of each finished episode.
+        spec: the environment's spec.
+        saved: all env steps.
+
     Raises:
         UsageError: the environment does not exist.
     """
 
     def __init__(self, env_id: str, env_args: Mapping[str, Any], seed: int) -> None:
         self._env = open_env(env_id, env_args, 1)
-        self._spec = self._env.spec
+        self.spec = self._env.spec
         self._meanings = action_meanings(env_id, env_args)
-        self._view, self.note = drawable(view_of(env_id, self._spec, env_args), self._env)
+        self._view, self.note = drawable(view_of(env_id, self.spec, env_args), self._env)
         self._seed = seed
         self._began = time.monotonic()
         self._obs: np.ndarray = np.zeros(0)
-        self._largest: np.ndarray = np.zeros(self._spec.observation.shape, np.float32)
+        self._largest: np.ndarray = np.zeros(self.spec.observation.shape, np.float32)
         self._episode, self._env_steps, self._length, self._return = 0, 0, 0, 0.0
         self._ended = "not begun"
         self.scores: list[float] = []
         self._metrics: MetricsWriter | None = None
+        self.saved = SavedEpisodes(self.spec)
         self._warm_up()
 
     def _warm_up(self) -> None:
         """Take one env step before the game, so that JAX compiles it."""
         self._env.reset([self._seed])
         rng = np.random.default_rng(self._seed)
-        self._env.step(random_actions_on_host(self._spec.action, rng, 1))
+        self._env.step(random_actions_on_host(self.spec.action, rng, 1))
 
     def keep_in(self, writer: RunWriter) -> None:
         """Write the score of every episode from now on into a run."""
@@ -65,7 +72,7 @@ class Game:
 
     def describe(self) -> dict[str, Any]:
         """Return the facts of the game that never change."""
-        spec, action = self._spec, self._spec.action
+        spec, action = self.spec, self.spec.action
         discrete = isinstance(action, Discrete)
         still = not spec.is_pixels and not isinstance(self._view, Interpolates)
         return {
@@ -86,6 +93,7 @@ class Game:
 
     def begin(self) -> dict[str, Any]:
         """Begin the next episode; return its first observation and the score."""
+        self.saved.cut()
         entropy = np.random.default_rng([self._seed, self._episode])
         self._obs = self._env.reset([int(entropy.integers(2**31))])[0]
         self._episode, self._length, self._return, self._ended = self._episode + 1, 0, 0.0, ""
@@ -102,9 +110,17 @@ class Game:
         if self._ended:
             raise UsageError("no episode is running: begin one")
         step = self._env.step(chosen)
-        self._obs = step.next_obs[0]
+        before, self._obs = self._obs, step.next_obs[0]
         self._env_steps, self._length = self._env_steps + 1, self._length + 1
         reward = float(step.reward[0])
+        self.saved.add(
+            before,
+            chosen[0],
+            self._obs,
+            reward,
+            terminated=bool(step.terminated[0]),
+            truncated=bool(step.truncated[0]),
+        )
         self._return += reward
         if step.terminated[0] or step.truncated[0]:
             self._ended = "terminated" if step.terminated[0] else "truncated"
@@ -119,14 +135,14 @@ class Game:
 
     def _views(self) -> list[str]:
         """Return the views that the page offers, the default one first."""
-        if shows_the_same(self._view, self._spec):
+        if shows_the_same(self._view, self.spec):
             return ["agent"]
-        frames = self._spec.is_pixels and self._spec.frame_stack > 1
+        frames = self.spec.is_pixels and self.spec.frame_stack > 1
         return ["agent", "both", "person"] if frames else ["both", "agent", "person"]
 
     def _valid_action(self, action: Any) -> np.ndarray:
         """Return an action as a batch of size one, clipped to its bounds."""
-        space = self._spec.action
+        space = self.spec.action
         if isinstance(space, Discrete):
             if isinstance(action, bool) or not isinstance(action, int) or not 0 <= action < space.n:
                 raise UsageError(f"`action` must be a whole number below {space.n}")
@@ -156,7 +172,7 @@ class Game:
     def _fields(self, reward: float) -> dict[str, Any]:
         flat = self._obs.reshape(-1)
         self._largest = np.maximum(self._largest, np.abs(self._obs))
-        numbers = not self._spec.is_pixels and flat.size <= MOST_NUMBERS
+        numbers = not self.spec.is_pixels and flat.size <= MOST_NUMBERS
         return {
             "episode": self._episode,
             "length": self._length,
@@ -170,8 +186,8 @@ class Game:
     def picture(self, which: str) -> bytes:
         """Return the current state as a PNG: the `agent`'s observation or the `person`'s view."""
         if which == "agent":
-            return png(agent_frame(self._spec, self._obs, self._largest))
-        seen = newest_frame(self._spec, self._obs)[None]
+            return png(agent_frame(self.spec, self._obs, self._largest))
+        seen = newest_frame(self.spec, self._obs)[None]
         scene = joined([scene_of(self._env)])
         view = view_for(self._view, scene)
         return png(view.draw(view.poses(seen, seen, scene)[:1])[0])

@@ -14,14 +14,17 @@ from backflip.core.spec import EnvSpec
 from backflip.envs.spec import HostEnv
 from backflip.envs.views.choose import view_of
 from backflip.envs.views.view import View
+from backflip.export.learned_reward import LearnedReward
 from backflip.inspect.clip_files import drawable, frames_of, write_clip
+from backflip.inspect.learned_episode import LearnedEpisode, learned_episode, reward_taught
 from backflip.inspect.open_env import open_env
 from backflip.inspect.pictures import PAPER, enlarged, png
 from backflip.inspect.policy_episodes import PolicyEpisodes, PolicyPlayer
 from backflip.inspect.policy_map import PolicyMap, map_policy, picture, state_space_of
 from backflip.inspect.random_episodes import OnProgress, Warn
-from backflip.inspect.track_plots import with_tracks
+from backflip.inspect.track_plots import Curve, Panel, with_panels
 from backflip.training.build import env_args_of
+from backflip.training.label_pictures import listed_labels
 from backflip.training.policy import (
     POLICY,
     SavedPolicy,
@@ -31,6 +34,7 @@ from backflip.training.policy import (
     refuse_without_policy,
     seed_of,
 )
+from runshelf.errors import UserFacingError
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
 from runshelf.store.writing import make_folder, write_whole
@@ -45,6 +49,7 @@ class CheckpointResult(NamedTuple):
     Attributes:
         env_steps: env steps of training before the checkpoint; None if not recorded.
         episodes: the episodes played.
+        learned: the learned reward along the first episode; None if the run was not taught.
         clip: the clip's file.
         map: the policy over the state space, if that has two dimensions.
         map_file: the picture of the map.
@@ -52,6 +57,7 @@ class CheckpointResult(NamedTuple):
 
     env_steps: int | None
     episodes: PolicyEpisodes
+    learned: LearnedEpisode | None
     clip: Path
     map: PolicyMap | None
     map_file: Path | None
@@ -60,11 +66,13 @@ class CheckpointResult(NamedTuple):
         """Return the numbers as JSON values."""
         played = self.episodes
         tracks = {n: [float(f"{x:.5g}") for x in v.tolist()] for n, v in played.tracks.items()}
+        learned = {} if self.learned is None else self.learned.to_json()
         return {
             "env_steps": self.env_steps,
             "returns": played.returns.tolist(),
             "lengths": played.lengths.tolist(),
-            "first_episode": tracks,
+            "first_episode": tracks | learned,
+            "learned_spearman": self.learned and self.learned.spearman,
             "clip": str(from_here(self.clip)),
             "state_space": None if self.map is None else self.map.to_json(),
             "state_space_picture": self.map_file and str(from_here(self.map_file)),
@@ -72,12 +80,16 @@ class CheckpointResult(NamedTuple):
 
 
 class WatchResult(NamedTuple):
-    """The results of all checkpoints, further files, and notes on what could not be drawn."""
+    """The results of all checkpoints, further files, and notes on what could not be drawn.
+
+    `labels` has a line for each label that the learned reward is most wrong and most unsure about.
+    """
 
     checkpoints: list[CheckpointResult]
     overview: Path
     numbers: Path
     notes: list[str]
+    labels: list[str]
 
 
 def watch(
@@ -117,16 +129,17 @@ def watch(
         if note:
             warn(note)
         player = PolicyPlayer(found[0].algorithm)
+        reward, why_not = _reward_of(run, seed)
         watched: list[CheckpointResult] = []
         rows: list[UInt8[np.ndarray, "H W 3"]] = []
         for number, acting in enumerate(found):
             on_progress("watching", number / len(found))
-            one, frames = _watch_one(env, view, player, acting, folder, number, on_progress)
+            one, frames = _watch_one(env, view, player, acting, reward, folder, number, on_progress)
             watched.append(one)
             rows.append(_row(one, frames))
     finally:
         env.close()
-    notes = [note] if note else []
+    notes = [one for one in (note, why_not) if one]
     if found[0].algorithm.assess is None:
         name = found[0].algorithm.name
         notes.append(f"`{name}` has no value or entropy, so only the reward is plotted")
@@ -134,7 +147,7 @@ def watch(
     write_whole(overview, png(np.concatenate(rows)))
     fields = {"run": run.ulid, "env": env_id, "checkpoints": [one.to_json() for one in watched]}
     write_whole(numbers, json.dumps(to_json(fields)).encode())
-    return WatchResult(watched, overview, numbers, notes)
+    return WatchResult(watched, overview, numbers, notes, listed_labels(run.folder))
 
 
 def checkpoints(run: Run, seed: int | None) -> list[SavedPolicy]:
@@ -155,6 +168,7 @@ def _watch_one(
     view: View,
     player: PolicyPlayer,
     acting: SavedPolicy,
+    reward: LearnedReward | None,
     folder: Path,
     number: int,
     on_progress: OnProgress,
@@ -167,7 +181,8 @@ def _watch_one(
     state = jax.device_put(acting.state)
     played = player.play(env, state, seed=0, on_progress=on_step)
     clip = frames_of(view, env.spec, played.recording, with_agents=False)
-    frames = with_tracks(clip.frames, clip.per_step, played.tracks)
+    learned = None if reward is None else learned_episode(reward, played.steps)
+    frames = with_panels(clip.frames, clip.per_step, _panels(played, learned))
     name = f"{number + 1:02}-{acting.env_steps or 0}-env-steps"
     file = folder / f"{name}.webp"
     write_clip(file, frames, clip.fps)
@@ -175,7 +190,28 @@ def _watch_one(
     if found is not None:
         map_file = folder / f"{name}-state-space.png"
         write_whole(map_file, png(picture(found, env.spec)))
-    return CheckpointResult(acting.env_steps, played, file, found, map_file), frames
+    return CheckpointResult(acting.env_steps, played, learned, file, found, map_file), frames
+
+
+def _panels(played: PolicyEpisodes, learned: LearnedEpisode | None) -> list[Panel]:
+    """Return a panel for each track; with a learned reward, it and the true one share panels."""
+    panels: list[Panel] = [[Curve(name, values)] for name, values in played.tracks.items()]
+    if learned is None:
+        return panels
+    now = [Curve("learned reward", learned.learned, learned.spread), Curve("true", learned.true)]
+    sums = [
+        Curve("learned, so far", learned.learned.cumsum()),
+        Curve("true, so far", learned.true.cumsum()),
+    ]
+    return [*panels[:-1], now, sums]  # the last track is the true reward
+
+
+def _reward_of(run: Run, seed: int | None) -> tuple[LearnedReward | None, str]:
+    """Return the learned reward of a run that was taught, and a note if it cannot be read."""
+    try:
+        return reward_taught(run, seed), ""
+    except UserFacingError as error:  # the policies can be watched all the same
+        return None, f"the learned reward is not shown: {error}"
 
 
 def _map(spec: EnvSpec, player: PolicyPlayer, state: Any) -> PolicyMap | None:

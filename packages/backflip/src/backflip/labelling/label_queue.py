@@ -21,13 +21,13 @@ from backflip.labelling.answer_history import OwnAnswer
 from backflip.labelling.leases import Leases
 from backflip.labelling.refused import Refused
 from backflip.labelling.tally import Tally, tally_of
+from backflip.preferences.careless import repeat_share, repeats_of
 from backflip.preferences.films import Film, Which, film_of_json
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import ANSWERS, Answer, LabelStore, StoredClip
+from backflip.preferences.labels import ANSWERS, DEMONSTRATION, Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile, shown
 
 AHEAD = 4  # maximum pairs a person holds: one on the screen, three loaded
-REPEAT_SHARE = 0.05  # share of repeats among the pairs shown to a person
 REPEAT_AFTER = 10  # minimum number of answers between a pair and its repeat
 LONGEST_TEXT = 200  # characters of a goal
 LONGEST_NAME = 40
@@ -290,10 +290,10 @@ class LabelQueue:
         query = next(iter(fresh), None)
         if query is None:
             return None
-        chance = self._rng.random()
-        if chance < REPEAT_SHARE:
+        chance, repeats = self._rng.random(), repeat_share(repeats_of(self.store, who))
+        if chance < repeats:
             again = _repeatable(connection, who)
-        elif chance < REPEAT_SHARE + self._overlap:
+        elif chance < repeats + self._overlap:
             again = _answered_by_others(connection, who)
         else:
             again = None
@@ -330,11 +330,13 @@ def checked_name(who: str) -> str:
     """Return a labeller's name, trimmed.
 
     Raises:
-        Refused: it is empty, too long, or has invisible characters.
+        Refused: it is empty, too long, has invisible characters, or has a meaning of its own.
     """
     name = unicodedata.normalize("NFC", " ".join(who.split()))
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise Refused("invalid", f"a name has 1 to {LONGEST_NAME} letters, got `{name[:60]!r}`")
+    if name == DEMONSTRATION:
+        raise Refused("invalid", f"`{name}` means labels of demonstrations: choose another name")
     return name
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from backflip.labelling.answer_history import can_redo
-from backflip.preferences.labels import Answer, LabelStore
+from backflip.preferences.careless import in_words, signs_of
+from backflip.preferences.labels import DEMONSTRATION, LabelStore, mirrored
 from runshelf.store.times import seconds_of
 
 LONGEST_BREAK = 60.0  # seconds; a longer gap between two answers is a break
@@ -24,6 +25,7 @@ class Tally(NamedTuple):
         shared: pairs that two people answered.
         agreement: share of them with the same answer; None if none.
         can_redo: whether this person has undone an answer that `redo` restores.
+        careless: why this person seems to answer carelessly; empty if nothing says so.
     """
 
     labels: int
@@ -35,6 +37,7 @@ class Tally(NamedTuple):
     shared: int
     agreement: float | None
     can_redo: bool
+    careless: str = ""
 
 
 def tally_of(store: LabelStore, who: str) -> Tally:
@@ -54,6 +57,7 @@ def tally_of(store: LabelStore, who: str) -> Tally:
         shared=len(others),
         agreement=_share_of(others),
         can_redo=can_redo(store.file, who),
+        careless=in_words(signs_of(store, who)),
     )
 
 
@@ -65,9 +69,9 @@ def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
     """
     rows = store.file.rows(
         "SELECT s.at FROM standing s JOIN queries q ON q.id = s.query"
-        " WHERE q.origin IS NULL AND s.answer IS NOT NULL AND s.replaces IS NULL"
+        " WHERE q.origin IS NULL AND s.answer IS NOT NULL AND s.replaces IS NULL AND s.who <> ?"
         " ORDER BY s.id DESC LIMIT ?",
-        (newest,),
+        (DEMONSTRATION, newest),
     )
     times = [seconds_of(at) for (at,) in reversed(rows)]
     known = [at for at in times if at is not None]  # a received run may have anything here
@@ -84,15 +88,9 @@ def _repeats_answered(store: LabelStore) -> list[tuple[str, str, bool]]:
         " JOIN effective a ON a.query = p.id JOIN effective b ON b.query = q.id"
     )
     return [
-        (first, second, one == (other if unflipped else _mirrored(other)))
+        (first, second, one == (other if unflipped else mirrored(other)))
         for first, second, one, other, unflipped in rows
     ]
-
-
-def _mirrored(answer: Answer) -> Answer:
-    """Return the equivalent answer for the pair with its sides swapped."""
-    mirror: dict[Answer, Answer] = {"left": "right", "right": "left"}
-    return mirror.get(answer, answer)
 
 
 def _share_of(same: Sequence[bool]) -> float | None:

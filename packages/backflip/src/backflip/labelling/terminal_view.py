@@ -290,6 +290,8 @@ def progress_parts(tally: Tally, status: Status) -> list[str]:
         parts.append(f"same answer to {tally.self_agreement:.0%} of {tally.repeated} repeats")
     if tally.agreement is not None:
         parts.append(f"same as others {tally.agreement:.0%} of {tally.shared}")
+    if tally.careless:
+        parts.append(f"please take care: {tally.careless}")
     if status.doing == "learning":
         parts.append(f"learning{_phase(status)}")
     return parts

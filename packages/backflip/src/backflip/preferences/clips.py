@@ -97,6 +97,13 @@ def ends_inside(record: Transition, places: Sequence[Window], length: int) -> li
     return [bool(terminates[at.time, at.env] < at.time + length) for at in places]
 
 
+def episode_step(record: Transition, window: Window) -> int:
+    """Return the env step of its episode at which a clip begins; -1 if that began earlier."""
+    before = (record.terminated | record.truncated | ~record.valid)[: window.time, window.env]
+    ended = np.flatnonzero(before)
+    return int(window.time - ended[-1] - 1) if ended.size else -1
+
+
 def episode_start(record: Transition, length: int) -> Clip | None:
     """Return a clip that starts with an episode, else any clip; None if no clip fits.
 

@@ -63,11 +63,11 @@ def fresh_answers(store: LabelStore, seed: int) -> list[FreshAnswer]:
         " ORDER BY q.id",
         (seed,),
     )
-    found = ((row, _forecast(row[2])) for row in rows)
+    found = ((row, forecast_of(row[2])) for row in rows)
     return [FreshAnswer(row[0], row[1], one, row[3]) for row, one in found if one is not None]
 
 
-def _forecast(opinion: bytes) -> Forecast | None:
+def forecast_of(opinion: bytes) -> Forecast | None:
     """Return the forecast in an opinion; None if it has none, or it cannot be read."""
     try:
         values = unpack(opinion).arrays.get(FRESH)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from backflip.core.checkpoint import CHECKPOINT, load_arrays
-from backflip.preferences.label_file import LABELS, SCHEMA, LabelFile
+from backflip.preferences.label_file import LABELS, LabelFile
 from runshelf.errors import DamagedFile, UsageError
 
 _KEY = "labels"  # in the metadata of a checkpoint
@@ -27,6 +27,7 @@ _QUERIES = """
 _ANSWERS = """
     SELECT id, query, answer, undoes, replaces, who, at, seconds, attempt FROM labels
     WHERE id > ? ORDER BY id LIMIT ?"""
+_HASHED = 3  # the first version of label files with everything that is hashed
 _ROWS = 64  # read at once; a row of queries has two clips
 
 
@@ -116,7 +117,7 @@ def refuse_lost_labels(run_folder: Path) -> None:
 
 def _found(file: LabelFile, kept: KeptLabels) -> KeptLabels | None:
     """Return what a file has of the labels that a checkpoint counted; None for an older file."""
-    return LabelHash(file).first(kept.queries, kept.answers) if file.version() == SCHEMA else None
+    return LabelHash(file).first(kept.queries, kept.answers) if file.version() >= _HASHED else None
 
 
 def _lost(folder: Path, kept: KeptLabels, found: KeptLabels | None) -> str:

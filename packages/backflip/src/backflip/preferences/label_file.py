@@ -5,6 +5,7 @@ the file open: the trainer adds queries, and a page or a simulated teacher adds 
 """
 
 import sqlite3
+import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -106,6 +107,28 @@ CREATE VIEW effective AS
     SELECT * FROM standing s WHERE answer IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM standing c WHERE c.replaces = s.id);
 """
+# Version 4, for answers about several clips at once: a set of clips is ranked, or rated one by one.
+# The queries of a set are all pairs of its clips. `scores` keeps what was said about each clip; the
+# newest row of a clip counts.
+_VERSION_4 = """
+CREATE TABLE clip_sets (
+    id INTEGER PRIMARY KEY,
+    ask TEXT NOT NULL CHECK (ask IN ('rank', 'rate')),
+    asked_at TEXT NOT NULL
+) STRICT;
+ALTER TABLE queries ADD COLUMN clip_set INTEGER REFERENCES clip_sets (id);
+CREATE INDEX queries_of_set ON queries (clip_set) WHERE clip_set IS NOT NULL;
+CREATE TABLE scores (
+    id INTEGER PRIMARY KEY,
+    clip_set INTEGER NOT NULL REFERENCES clip_sets (id),
+    clip INTEGER NOT NULL REFERENCES clips (id),
+    score REAL NOT NULL,
+    who TEXT NOT NULL,
+    at TEXT NOT NULL,
+    seconds REAL NOT NULL
+) STRICT;
+CREATE INDEX scores_of_set ON scores (clip_set, id);
+"""
 # INSERT OR REPLACE deletes without calling DELETE triggers; the third trigger refuses it.
 _TRIGGERS = """
 CREATE TRIGGER {table}_no_update BEFORE UPDATE ON {table}
@@ -127,6 +150,7 @@ _MIGRATIONS = (
     _with_triggers(_VERSION_1, "clips", "queries", "labels"),
     _with_triggers(_VERSION_2, "films", "takes", "sayings"),
     _VERSION_3,
+    _with_triggers(_VERSION_4, "clip_sets", "scores"),
 )
 SCHEMA = len(_MIGRATIONS)
 
@@ -138,8 +162,6 @@ class LabelFile:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        # Text that is not UTF-8, in a received file, spoils nothing but itself.
-        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
 
     @classmethod
     def open(cls, path: Path) -> "LabelFile":
@@ -150,8 +172,7 @@ class LabelFile:
             UserFacingError: the file cannot be opened, or the disk is full.
         """
         refuse_links(path)
-        with _sqlite_errors(path):
-            connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        connection = _connect(path, str(path))
         try:
             with _sqlite_errors(path):
                 _prepare(connection, path)
@@ -257,9 +278,15 @@ class LabelFile:
 def _connect_to_read(path: Path) -> sqlite3.Connection:
     refuse_links(path)
     refuse_missing(path)
-    address = f"{path.absolute().as_uri()}?mode=ro"
+    return _connect(path, f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def _connect(path: Path, address: str, *, uri: bool = False) -> sqlite3.Connection:
     with _sqlite_errors(path):
-        return sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        connection = sqlite3.connect(address, _BUSY_SECONDS, isolation_level=None, uri=uri)
+    # Text that is not UTF-8, in a damaged or received file, spoils nothing but itself.
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    return connection
 
 
 def _refuse_empty(connection: sqlite3.Connection, path: Path) -> None:
@@ -298,7 +325,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     # Check first, because the file may belong to another program.
     if not _is_empty(connection):
         _check_ours(connection, path)
-    connection.execute("PRAGMA journal_mode = WAL")
+    _keep_a_write_ahead_log(connection)
     connection.execute("PRAGMA synchronous = FULL")
     # Labels move into the file after each transaction, and not only once the log has 4 MB, so that
     # nothing is lost with the log.
@@ -308,6 +335,21 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         with _transaction(connection):
             _migrate(connection)
     _check_ours(connection, path)
+
+
+def _keep_a_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL mode; wait while other processes open it at the same time."""
+    deadline = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            # SQLite does not wait here, whatever the timeout of the connection.
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
@@ -347,9 +389,26 @@ def _check_ours(connection: sqlite3.Connection, path: Path) -> None:
         )
     if not _are_ours(_schema(connection), _expected_schema(version)):
         raise DamagedFile(_damaged(path, "its tables are not those of a label store"))
-    verdict = _pragma(connection, "quick_check(1)")
+    problem = _problem(connection, version)
+    if problem:
+        raise DamagedFile(_damaged(path, problem))
+
+
+def _problem(connection: sqlite3.Connection, version: int) -> str:
+    """Return what is damaged in the tables; empty if nothing is found.
+
+    SQLite has no checksums. A flipped bit in an index hides rows from queries that use the index,
+    which `quick_check` does not notice; one in a reference hides rows from joins.
+    """
+    verdict = _pragma(connection, "integrity_check(1)")
     if verdict != "ok":
-        raise DamagedFile(_damaged(path, str(verdict)))
+        return str(verdict)
+    for name, statement in _expected_schema(version).items():
+        if statement.startswith("CREATE TABLE "):
+            lost = connection.execute(f"PRAGMA foreign_key_check({name})").fetchone()
+            if lost:
+                return f"row {lost[1]} of {name} refers to a row of {lost[2]} that is missing"
+    return ""
 
 
 _Schema = Mapping[str, str]
@@ -357,7 +416,10 @@ _Schema = Mapping[str, str]
 
 def _schema(connection: sqlite3.Connection) -> _Schema:
     """Return the statements of tables, views, indexes and triggers by name."""
-    rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+    # In a damaged file a statement may be stored as bytes.
+    rows = connection.execute(
+        "SELECT name, CAST(sql AS TEXT) FROM sqlite_schema WHERE sql IS NOT NULL"
+    )
     return {name: " ".join(statement.split()) for name, statement in rows}
 
 

@@ -26,6 +26,9 @@ from runshelf.errors import UsageError, did_you_mean
 
 Answer = Literal["left", "right", "tie", "skip"]
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
+# `who` of an answer that says: the demonstration is better. No teacher gave it, so a run's own
+# answers of this kind count neither as queries nor as labels of its budget.
+DEMONSTRATION = "demonstration"
 
 # Level 1 compresses pixels nearly as well as 6, several times faster.
 _COMPRESSION = 1
@@ -62,7 +65,7 @@ class NewLabel(NamedTuple):
 
 
 class AnsweredElsewhere(NamedTuple):
-    """A query with its answer, from another run or a file; see `backflip.preferences.exchange`.
+    """A query with its answer: of another run, of a file (`exchange`), or of a demonstration.
 
     Attributes:
         clips: the left and the right clip, compressed.
@@ -72,7 +75,7 @@ class AnsweredElsewhere(NamedTuple):
         who: who answered.
         at: the time of the answer, as `label_file.now` returns it.
         seconds: seconds that the answer took.
-        origin: the run or file that it comes from.
+        origin: the run or file that it comes from; None for a demonstration of this run.
         attempts: an identifier of the answer for each seed that gets it; see `add_answered`.
     """
 
@@ -83,7 +86,7 @@ class AnsweredElsewhere(NamedTuple):
     who: str
     at: str
     seconds: float
-    origin: str
+    origin: str | None
     attempts: Mapping[int, str]
 
 
@@ -200,7 +203,7 @@ class LabelStore:
             UserFacingError: the disk is full; no query is added.
         """
         # Compress before the transaction begins, because other processes wait during it.
-        packed = [(q, _pack(q.left), _pack(q.right)) for q in queries]
+        packed = [(q, packed_clip(q.left), packed_clip(q.right)) for q in queries]
         with self.file.transaction() as connection:
             return [_insert_query(connection, *query) for query in packed]
 
@@ -219,10 +222,10 @@ class LabelStore:
         for label in labels:
             _check_label(label)
         with self.file.transaction() as connection:
-            return [_insert_label(connection, label) for label in labels]
+            return [insert_label(connection, label) for label in labels]
 
     def add_answered(self, answered: Iterable[AnsweredElsewhere]) -> int:
-        """Add imported queries and answers in one transaction; return how many answers are new.
+        """Add answered queries in one transaction; return how many answers are new.
 
         An answer whose attempt is in the store is left out, even if it was undone later.
 
@@ -252,11 +255,15 @@ class LabelStore:
             )
 
     def count_queries(self, seed: int, env_steps: int) -> int:
-        """Return how many queries of `seed` have clips recorded at exactly `env_steps`."""
+        """Return how many queries of `seed` have clips recorded at exactly `env_steps`.
+
+        Those of demonstrations, which no teacher answers, are left out.
+        """
         rows = self.file.rows(
             "SELECT count(*) FROM queries q JOIN clips c ON c.id = q.left_clip"
-            " WHERE q.seed = ? AND c.env_steps = ? AND q.repeats IS NULL AND q.origin IS NULL",
-            (seed, env_steps),
+            " WHERE q.seed = ? AND c.env_steps = ? AND q.repeats IS NULL AND q.origin IS NULL"
+            " AND NOT EXISTS (SELECT 1 FROM labels a WHERE a.query = q.id AND a.who = ?)",
+            (seed, env_steps, DEMONSTRATION),
         )
         return int(rows[0][0])
 
@@ -288,6 +295,18 @@ class LabelStore:
         left, right = rows[0]
         return self._unpack(left), self._unpack(right)
 
+    def clip(self, clip: int) -> dict[str, np.ndarray]:
+        """Return one clip.
+
+        Raises:
+            UsageError: there is no such clip.
+            DamagedFile: it cannot be decoded.
+        """
+        rows = self.file.rows("SELECT arrays FROM clips WHERE id = ?", (clip,))
+        if not rows:
+            raise UsageError(f"there is no clip {clip} in `{self.file.path}`")
+        return self._unpack(rows[0][0])
+
     def films(self, query: int) -> tuple[Films, Films]:
         """Return the films of both clips of `query`, without damaged ones; empty if none."""
         rows = self.file.rows(
@@ -308,7 +327,7 @@ class LabelStore:
                 "SELECT left_clip, right_clip FROM queries WHERE id = ?", (query,)
             ).fetchone()
             for clip, films in zip(clips, (left, right), strict=True):
-                _insert_films(connection, clip, films)
+                insert_films(connection, clip, films)
 
     def labelled(self, seed: int, after: int = 0) -> list[LabelledPair]:
         """Return the labels that `seed` can be trained on, in the order of answering.
@@ -353,11 +372,15 @@ class LabelStore:
         return [AnswerInForce(*row) for row in rows]
 
     def counts(self, seed: int | None = None) -> Counts:
-        """Return the numbers of queries and answers of one seed or of all."""
+        """Return the numbers of queries and answers of one seed or of all.
+
+        Answers of the run's own demonstrations are left out.
+        """
         rows = self.file.rows(
             "SELECT e.answer, count(*) FROM queries q LEFT JOIN effective e ON e.query = q.id"
-            " WHERE (? IS NULL OR q.seed = ?) AND q.repeats IS NULL GROUP BY e.answer",
-            (seed, seed),
+            " WHERE (? IS NULL OR q.seed = ?) AND q.repeats IS NULL"
+            " AND (q.origin IS NOT NULL OR e.who IS NOT ?) GROUP BY e.answer",
+            (seed, seed, DEMONSTRATION),
         )
         of: dict[Answer | None, int] = dict(rows)
         answers = [of.get(answer, 0) for answer in ANSWERS]
@@ -409,18 +432,19 @@ def _check_label(label: NewLabel) -> None:
 def _insert_query(
     connection: sqlite3.Connection, query: NewQuery, left: bytes, right: bytes
 ) -> int:
-    clips = [_insert_clip(connection, query.seed, query.env_steps, clip) for clip in (left, right)]
+    clips = [insert_clip(connection, query.seed, query.env_steps, clip) for clip in (left, right)]
     for clip, films in zip(clips, query.films or (), strict=False):
-        _insert_films(connection, clip, films)
+        insert_films(connection, clip, films)
     return insert(
         connection,
         "INSERT INTO queries (seed, left_clip, right_clip, asked_at, origin, opinion)"
         " VALUES (?, ?, ?, ?, ?, ?)",
-        (query.seed, *clips, now(), query.origin, query.opinion and _pack(query.opinion)),
+        (query.seed, *clips, now(), query.origin, query.opinion and packed_clip(query.opinion)),
     )
 
 
-def _insert_clip(connection: sqlite3.Connection, seed: int, env_steps: int, packed: bytes) -> int:
+def insert_clip(connection: sqlite3.Connection, seed: int, env_steps: int, packed: bytes) -> int:
+    """Insert a clip and return its id."""
     return insert(
         connection,
         "INSERT INTO clips (seed, env_steps, arrays) VALUES (?, ?, ?)",
@@ -437,7 +461,7 @@ def _insert_answered(connection: sqlite3.Connection, one: AnsweredElsewhere) -> 
         if connection.execute(known, (attempt,)).fetchone() is None
     ]
     # One copy of the clips serves all seeds.
-    clips = [_insert_clip(connection, one.seed, one.env_steps, c) for c in one.clips if new]
+    clips = [insert_clip(connection, one.seed, one.env_steps, c) for c in one.clips if new]
     for seed, attempt in new:
         query = insert(
             connection,
@@ -454,7 +478,8 @@ def _insert_answered(connection: sqlite3.Connection, one: AnsweredElsewhere) -> 
     return len(new)
 
 
-def _insert_films(connection: sqlite3.Connection, clip: int, films: Films) -> None:
+def insert_films(connection: sqlite3.Connection, clip: int, films: Films) -> None:
+    """Insert the films of a clip."""
     for view, film in films.items():
         insert(
             connection,
@@ -463,7 +488,12 @@ def _insert_films(connection: sqlite3.Connection, clip: int, films: Films) -> No
         )
 
 
-def _insert_label(connection: sqlite3.Connection, label: NewLabel) -> int:
+def insert_label(connection: sqlite3.Connection, label: NewLabel) -> int:
+    """Insert an answer and return its id.
+
+    Raises:
+        UsageError: its query is unknown or answered.
+    """
     row = connection.execute(
         "SELECT e.answer FROM queries q LEFT JOIN effective e ON e.query = q.id WHERE q.id = ?",
         (label.query,),
@@ -479,5 +509,12 @@ def _insert_label(connection: sqlite3.Connection, label: NewLabel) -> int:
     )
 
 
-def _pack(clip: StoredClip) -> bytes:
+def mirrored(answer: Answer) -> Answer:
+    """Return the equivalent answer for the pair with its sides swapped."""
+    mirror: dict[Answer, Answer] = {"left": "right", "right": "left"}
+    return mirror.get(answer, answer)
+
+
+def packed_clip(clip: StoredClip) -> bytes:
+    """Return a clip as the label file keeps it."""
     return zlib.compress(to_safetensors(clip, {}), _COMPRESSION)

@@ -1,7 +1,8 @@
 """The answer source of teachers that are programs. Needs no JAX."""
 
+import math
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, final
@@ -9,10 +10,12 @@ from typing import Any, final
 import numpy as np
 
 from backflip.preferences.answer_source import Doing, QueriedRun
+from backflip.preferences.clip_sets import OpenSet, answer_set, open_sets
 from backflip.preferences.clips import from_arrays
 from backflip.preferences.labels import NewLabel
-from backflip.preferences.teacher_query import TeacherQuery, shown_clip
-from backflip.preferences.teachers import FunctionTeacher, Teacher
+from backflip.preferences.teacher_query import ShownClip, TeacherQuery, shown_clip
+from backflip.preferences.teachers import FunctionTeacher, SetTeacher, Teacher
+from runshelf.errors import UserFacingError
 
 USUAL_LABELS = 100  # of each seed
 ANSWERS = 1  # separates the teacher's random numbers from those that choose clips
@@ -91,6 +94,7 @@ class ProgramAnswers:
 
     def __init__(self, teacher: Teacher, run: QueriedRun) -> None:
         self._teacher, self._run = teacher, run
+        self._told = -math.inf  # when the progress last said what is waited for
 
     def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
         """Do nothing: a program is not shown any status."""
@@ -102,6 +106,7 @@ class ProgramAnswers:
             UserFacingError: the teacher failed; its earlier answers are saved.
         """
         for seed in self._run.seeds:
+            self._answer_sets(seed)
             self._answer(seed)
 
     def enough(self) -> bool:
@@ -112,6 +117,30 @@ class ProgramAnswers:
         """Return 0: the speed of a program is unknown, and most are fast."""
         return 0.0
 
+    def _answer_sets(self, seed: int) -> None:
+        """Rank or rate the open sets of one seed; random numbers depend only on the seed."""
+        store = self._run.store
+        number = store.counts(seed).labels
+        for one in open_sets(store, seed):
+            self._tell()
+            rng = np.random.default_rng([seed, number, ANSWERS])
+            scores = dict(zip(one.clips, self._scores(one, rng), strict=True))
+            number += answer_set(store, one, scores, self._teacher.name)
+
+    def _scores(self, one: OpenSet, rng: np.random.Generator) -> Sequence[float | None]:
+        """Return what the teacher says about each clip of a set.
+
+        Raises:
+            UserFacingError: the teacher only compares, or it failed.
+        """
+        teacher = self._teacher
+        if not isinstance(teacher, SetTeacher):
+            raise UserFacingError(f"the teacher `{teacher.name}` cannot {one.ask} clips")
+        clips = [self._shown_clip(self._run.store.clip(clip)) for clip in one.clips]
+        if one.ask == "rank":
+            return teacher.rank(clips, rng)
+        return [teacher.rate(clip, rng) for clip in clips]
+
     def _answer(self, seed: int) -> None:
         """Answer the open queries of one seed; random numbers depend only on the seed."""
         store = self._run.store
@@ -120,6 +149,7 @@ class ProgramAnswers:
         written = time.monotonic()
         try:
             for number, query in enumerate(store.pending(seed), before):
+                self._tell(len(answers))
                 rng = np.random.default_rng([seed, number, ANSWERS])
                 answer = self._teacher.answer(self._shown(query.id), rng)
                 answers.append(NewLabel(query.id, answer, self._teacher.name, 0.0))
@@ -129,7 +159,22 @@ class ProgramAnswers:
         finally:
             store.add_labels(answers)
 
+    def _tell(self, unwritten: int = 0) -> None:
+        """Say that a function of the user is waited for: it may be slow. At most once a second.
+
+        Args:
+            unwritten: answers that are not in the store yet.
+        """
+        moment = time.monotonic()
+        if isinstance(self._teacher, FunctionTeacher) and moment - self._told >= 1.0:
+            self._told, labels = moment, self._run.store.counts().labels + unwritten
+            self._run.wait(
+                f"waiting for the teacher `{self._teacher.name}`: {labels} of {self._run.budget} "
+                "labels"
+            )
+
     def _shown(self, query: int) -> TeacherQuery:
-        run = self._run
-        left, right = (from_arrays(clip) for clip in run.store.clips(query))
-        return TeacherQuery(*(shown_clip(clip, run.env, run.drawer) for clip in (left, right)))
+        return TeacherQuery(*map(self._shown_clip, self._run.store.clips(query)))
+
+    def _shown_clip(self, clip: Mapping[str, np.ndarray]) -> ShownClip:
+        return shown_clip(from_arrays(clip), self._run.env, self._run.drawer)

@@ -7,7 +7,7 @@ HALVED_AFTER = 0.25  # of all phases, after which the rate has halved
 LAST_SHARE = 0.4  # of all phases, at the end, without queries
 
 
-def label_schedule(labels: int, phases: int) -> list[int]:
+def label_schedule(labels: int, phases: int, unit: int = 1) -> list[int]:
     """Return the number of queries before phase 1, after phase 1, ..., after the last but one.
 
     A quarter comes first; then the rate falls as c / (c + p) after p phases (arXiv:1706.03741,
@@ -17,7 +17,11 @@ def label_schedule(labels: int, phases: int) -> list[int]:
     Args:
         labels: the total number of queries.
         phases: the number of training phases, at least 1.
+        unit: queries that are asked together; what is left over comes first.
     """
+    if unit > 1:
+        rounds = [unit * count for count in label_schedule(labels // unit, phases)]
+        return [rounds[0] + labels % unit, *rounds[1:]]
     if phases == 1 or labels < 1:
         return [max(labels, 0)] + [0] * (phases - 1)
     first = max(1, round(labels * FIRST_SHARE))

@@ -6,7 +6,7 @@ each env step earns reward, as in CartPole, and the clip that ends where each en
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, final, runtime_checkable
 
@@ -15,11 +15,14 @@ from jaxtyping import Float
 
 from backflip.core.user_code import find_object
 from backflip.preferences.labels import ANSWERS, Answer
+from backflip.preferences.rankings import scores_of_ranking
 from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 
 KINDS = ("human", "terminal", "oracle", "noisy")
-Prefer = Callable[[ShownClip, ShownClip], Any]  # a user's function; must return an `Answer`
+# A user's function. Of two clips it returns an `Answer`; asked to rank, of a list of clips, their
+# places from best to worst; asked to rate, of one clip, a number.
+Prefer = Callable[..., Any]
 THERE_ARE = f"there are: {', '.join(KINDS)}, noisy:mistake=0.1,temperature=1, module:function"
 SAME = 1e-6  # returns closer than this are a tie: float32 sums of equal rewards differ slightly
 
@@ -46,6 +49,31 @@ class Teacher(Protocol):
         ...
 
 
+@runtime_checkable
+class SetTeacher(Teacher, Protocol):
+    """A program that also ranks several clips and rates one.
+
+    Both return scores, of which only the order counts: a higher score is better, equal scores tie,
+    and None is a clip that cannot be told.
+    """
+
+    def rank(self, clips: Sequence[ShownClip], rng: np.random.Generator) -> Sequence[float | None]:
+        """Return a score for each clip of a set.
+
+        Raises:
+            UserFacingError: the teacher cannot answer.
+        """
+        ...
+
+    def rate(self, clip: ShownClip, rng: np.random.Generator) -> float | None:
+        """Return the score of one clip.
+
+        Raises:
+            UserFacingError: the teacher cannot answer.
+        """
+        ...
+
+
 @final
 class TeacherFailed(UserFacingError):
     """A user's function raised an exception or returned an invalid answer."""
@@ -60,6 +88,12 @@ class SimulatedTeacher:
         tie       if |d| <= `tie`
         left      with probability σ(d / temperature), or if d > 0 at temperature 0
         then the other side with probability `mistake`
+
+    Several clips are ranked by R + temperature · g, with g from the Gumbel distribution: the order
+    of two clips is then that of a comparison. Neighbours with |d| <= `tie` tie, and neighbours
+    change places with probability `mistake`. The set is skipped if all R < `skip`. A clip is rated
+    by the same number, rounded to a multiple of `tie`; with probability `mistake` by its negative;
+    not at all if R < `skip`.
 
     Source: Lee et al. 2021, arXiv:2111.03026, section 3 (the stochastic, skipping, equal,
     mistaken and myopic teachers).
@@ -114,6 +148,32 @@ class SimulatedTeacher:
             prefers_left = chance < 1.0 / (1.0 + odds)
         return "left" if prefers_left != (slip < self.mistake) else "right"
 
+    def rank(self, clips: Sequence[ShownClip], rng: np.random.Generator) -> Sequence[float | None]:
+        """Return a score for each clip of a set; only the true rewards are used."""
+        returns = np.array([self._seen_return(clip.rewards) for clip in clips])
+        seen = returns + self.temperature * rng.gumbel(size=len(clips))
+        slips = rng.random(len(clips)) < self.mistake
+        if (returns < self.skip).all():
+            return [None] * len(clips)
+        order = np.argsort(-seen, kind="stable")
+        alike = -np.diff(seen[order]) <= self.tie
+        places = np.concatenate([[0], np.cumsum(~alike)])
+        for i in np.flatnonzero(slips[1:] & ~alike):
+            order[[i, i + 1]] = order[[i + 1, i]]
+        scores = np.empty(len(clips))
+        scores[order] = -places.astype(float)
+        return scores.tolist()
+
+    def rate(self, clip: ShownClip, rng: np.random.Generator) -> float | None:
+        """Return the score of one clip; only the true rewards are used."""
+        found = self._seen_return(clip.rewards)
+        noise, slip = float(rng.gumbel()), rng.random()
+        if found < self.skip:
+            return None
+        step = max(self.tie, SAME)
+        rated = round((found + self.temperature * noise) / step) * step
+        return -rated if slip < self.mistake else rated
+
     def _seen_return(self, rewards: Float[np.ndarray, " L"]) -> float:
         weights = (1.0 - self.myopia) ** np.arange(len(rewards) - 1, -1, -1)
         return float(weights @ rewards.astype(np.float64))
@@ -122,7 +182,7 @@ class SimulatedTeacher:
 @final
 @dataclass(frozen=True)
 class FunctionTeacher:
-    """A user's function: (left, right) -> "left", "right", "tie" or "skip".
+    """A user's function: (left, right) -> "left", "right", "tie" or "skip"; or see `Prefer`.
 
     Attributes:
         name: `module:function`.
@@ -138,20 +198,60 @@ class FunctionTeacher:
         Raises:
             TeacherFailed: the function raised an exception or returned an invalid answer.
         """
+        answer = self._said(query.left, query.right)
+        for word in ANSWERS:
+            if isinstance(answer, str) and answer == word:
+                return word
+        raise self._refused(answer, "one of " + ", ".join(f'"{word}"' for word in ANSWERS))
+
+    def rank(self, clips: Sequence[ShownClip], rng: np.random.Generator) -> Sequence[float | None]:
+        """Return a score for each clip, from the function's ranking.
+
+        Raises:
+            TeacherFailed: the function raised an exception or returned no ranking of all clips.
+        """
+        ranking = self._said(list(clips))
+        if isinstance(ranking, str) and ranking == "skip":
+            return [None] * len(clips)
+        scores = scores_of_ranking(ranking, len(clips))
+        if scores is None:
+            order = ", ".join(map(str, range(len(clips))))
+            wanted = f'the places {order} of the clips from best to worst, as a list, or "skip"'
+            raise self._refused(ranking, wanted)
+        return scores
+
+    def rate(self, clip: ShownClip, rng: np.random.Generator) -> float | None:
+        """Return the function's number.
+
+        Raises:
+            TeacherFailed: the function raised an exception or returned no finite number.
+        """
+        rating = self._said(clip)
+        if isinstance(rating, str) and rating == "skip":
+            return None
+        number = isinstance(rating, int | float | np.integer | np.floating)
+        if isinstance(rating, bool) or not number or not np.isfinite(rating):
+            raise self._refused(rating, 'a finite number, or "skip"')
+        return float(rating)
+
+    def _said(self, *shown: Any) -> Any:
+        """Return what the function returns.
+
+        Raises:
+            TeacherFailed: it raised an exception.
+        """
         try:
-            answer = self.prefer(query.left, query.right)
+            return self.prefer(*shown)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # `sys.exit` in a user's function is an error, too
             raise TeacherFailed(
                 f"teacher `{self.name}` raised {one_line(error)}; all labels so far are saved"
             ) from error
-        for word in ANSWERS:
-            if isinstance(answer, str) and answer == word:
-                return word
-        wanted = ", ".join(f'"{word}"' for word in ANSWERS)
-        raise TeacherFailed(
-            f"teacher `{self.name}` returned {_brief(answer)}, expected one of {wanted}; "
+
+    def _refused(self, answer: Any, wanted: str) -> TeacherFailed:
+        return TeacherFailed(
+            f"teacher `{self.name}` returned {_brief(answer)}, expected {wanted}; "
             "all labels so far are saved"
         )
 

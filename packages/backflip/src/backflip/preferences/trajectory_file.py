@@ -9,6 +9,7 @@ Fields, with one row for each of N steps, in the order of their trajectories:
     terminations        (N,) the step ended the episode by the task's own rule
     truncations         (N,) something else ended it, such as a time limit
     rewards             (N,) optional; the true rewards, which oracles compare
+    environment         () optional; the id of the environment, as text
 
 Observations and actions are in the environment's own spaces; those of Dict and Tuple spaces are
 flattened. Other fields are ignored. Nothing is unpickled.
@@ -37,6 +38,8 @@ from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 SUFFIX = ".npz"
 NEEDED = ("observations", "actions", "terminations", "truncations")
 OPTIONAL = ("next_observations", "rewards")
+ENVIRONMENT = "environment"
+LONGEST_ID = 1_000  # characters
 MIB = 2**20
 ROW_BYTES = 32  # of a step, without its observations: indices, reward, flags
 SHARE = 0.8  # of the free memory
@@ -56,8 +59,13 @@ class _Header(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def read_trajectories(path: Path, spec: EnvSpec) -> Trajectories:
+def read_trajectories(path: Path, spec: EnvSpec, option: str = "--clips") -> Trajectories:
     """Return the trajectories of a file, checked against an environment.
+
+    Args:
+        path: the file.
+        spec: the environment's spec.
+        option: the option that names the file, for messages.
 
     Raises:
         UsageError: the file is missing, damaged, incomplete or too large, or its data does not fit
@@ -65,7 +73,7 @@ def read_trajectories(path: Path, spec: EnvSpec) -> Trajectories:
     """
     if path.suffix != SUFFIX or not path.is_file():
         raise UsageError(
-            f"--clips must be a `{SUFFIX}` file of trajectories or minari:ID, got `{path}`"
+            f"{option} must be a `{SUFFIX}` file of trajectories or minari:ID, got `{path}`"
             + ("" if path.exists() else ", which does not exist")
         )
     try:
@@ -101,6 +109,7 @@ def refuse_too_large(rows: int, spec: EnvSpec, raw: int) -> None:
 
 def _read(archive: zipfile.ZipFile, spec: EnvSpec) -> Trajectories:
     headers = _headers(archive)
+    _refuse_other_environment(archive, spec)
     _refuse_other_lengths(headers)
     rows = sum(headers[name].shape[0] for name in headers if name.endswith("observations"))
     refuse_too_large(rows, spec, max(header.bytes for header in headers.values()))
@@ -158,6 +167,25 @@ def _headers(archive: zipfile.ZipFile) -> dict[str, _Header]:
         listed = ", ".join(names[:10]) or "nothing"
         raise UsageError(f"`{missing[0]}` is missing{hint}; the file has {listed}")
     return {name: _header(archive, name) for name in (*NEEDED, *OPTIONAL) if name in names}
+
+
+def _refuse_other_environment(archive: zipfile.ZipFile, spec: EnvSpec) -> None:
+    """Refuse a file whose `environment` is another one; other contents of the field are ignored.
+
+    Raises:
+        UsageError: it is such a file.
+    """
+    member = f"{ENVIRONMENT}.npy"
+    if member not in archive.namelist() or archive.getinfo(member).file_size > 5 * LONGEST_ID:
+        return
+    with archive.open(member) as file:
+        header = _parsed(file)
+    if header is None or header.dtype.kind != "U" or header.shape:
+        return
+    with archive.open(member) as file:
+        recorded = str(npy.read_array(file, allow_pickle=False))
+    if recorded != spec.id:
+        raise UsageError(f"it was recorded in `{recorded}`, not in `{spec.id}`")
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> _Header:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Num
 
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
@@ -17,28 +17,28 @@ CLIPS_AT_ONCE = 16  # batch size of `apply_to_steps`, fixed so that one program 
 
 
 class EncodedClip(NamedTuple):
-    """A clip of L steps with observations as vectors of D numbers; several clips may be joined."""
+    """A clip of L steps with what is kept of observations; several clips may be joined."""
 
-    before: Float[np.ndarray, "L D"]
+    before: Num[np.ndarray, "L d"]
     action: np.ndarray
-    after: Float[np.ndarray, "L D"]
+    after: Num[np.ndarray, "L D"]
     alive: Bool[np.ndarray, " L"]
 
 
 class ClipEncoder:
-    """Encodes clips, and caches the encoded clips of labelled comparisons."""
+    """Encodes clips, and caches the encoded clips of labelled comparisons.
 
-    def __init__(self, spec: EnvSpec) -> None:
-        self._spec = spec
+    Args:
+        see: (newest frames before and after B steps) -> what is kept of them.
+    """
+
+    def __init__(self, see: Callable[[Any, Any], tuple[Any, Any]]) -> None:
+        self._see = see
         self._known: dict[int, tuple[EncodedClip, EncodedClip]] = {}
-
-    def vectors(self, observations: Any) -> Float[np.ndarray, "B D"]:
-        """Return observations as vectors."""
-        return np.asarray(_vectors(self._spec, observations))
 
     def encode(self, clip: ObservedClip) -> EncodedClip:
         """Return the encoded clip."""
-        before, after = self.vectors(clip.obs), self.vectors(clip.next_obs)
+        before, after = map(np.asarray, self._see(clip.obs, clip.next_obs))
         return EncodedClip(before, clip.action, after, clip.alive)
 
     def labelled(self, comparisons: Iterable[LabelledComparison]) -> list[EncodedClip]:
@@ -85,7 +85,7 @@ def observation_vectors(spec: EnvSpec, frames: Any) -> Float[Array, "B D"]:
     """Return observations (newest frames) as vectors: images in [0, 1], shrunk to 21x21."""
     if not spec.is_pixels:
         return jnp.asarray(frames, jnp.float32)
-    rows, columns = (jnp.asarray(_resize_matrix(side)) for side in frames.shape[1:3])
+    rows, columns = (jnp.asarray(resize_matrix(side)) for side in frames.shape[1:3])
     grey = frames.astype(jnp.float32) / float(spec.observation.high.max())
     shrunk = jnp.einsum("bhwc,rh,sw->brsc", grey, rows, columns)
     return shrunk.reshape(frames.shape[0], -1)
@@ -96,6 +96,11 @@ def observation_size(spec: EnvSpec) -> int:
     if not spec.is_pixels:
         return spec.observation.shape[0]
     return SMALL_SIDE**2 * frame_channels(spec)
+
+
+def see_vectors(spec: EnvSpec, obs: Any, next_obs: Any) -> tuple[Any, Any]:
+    """Return the vectors of the observations before and after B steps."""
+    return _vectors(spec, obs), _vectors(spec, next_obs)
 
 
 # One program serves all models of an environment, because `EnvSpec` is compared by identity.
@@ -120,7 +125,7 @@ def one_hot_action(choices: int, action: Any) -> Float[Array, "B choices"]:
     return (action[:, None] == jnp.arange(choices)[None]).astype(jnp.float32)
 
 
-def _resize_matrix(side: int) -> np.ndarray:
+def resize_matrix(side: int) -> np.ndarray:
     """Return the (21, side) matrix of triangular weights that resizes one axis without aliasing."""
     width = side / SMALL_SIDE
     centres = (np.arange(SMALL_SIDE) + 0.5) * width

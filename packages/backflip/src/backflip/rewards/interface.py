@@ -76,6 +76,44 @@ class Opinions(NamedTuple):
     clip_returns: Float[np.ndarray, "C M"]
 
 
+class Embedding(NamedTuple):
+    """Clips and labelled pairs in a model's own features φ, to choose queries by.
+
+    The return of a clip, in logits, is wᵀφ with w ~ N(0, I) before any label.
+
+    Attributes:
+        clips: φ of each clip, summed over its steps.
+        labelled: φ_left - φ_right of each label.
+        weights: the most probable w given the labels.
+        tie_width: θ of `backflip.core.losses.answer_probabilities`; 0 without ties.
+    """
+
+    clips: Float[np.ndarray, "C F"]
+    labelled: Float[np.ndarray, "n F"]
+    weights: Float[np.ndarray, " F"]
+    tie_width: float
+
+
+@runtime_checkable
+class EmbedsClips(Protocol):
+    """A reward model that is linear in features; an optional part of the interface."""
+
+    def embed(
+        self,
+        row: int,
+        comparisons: Sequence[LabelledComparison],
+        clips: Sequence[ObservedClip],
+    ) -> Embedding | None:
+        """Return clips and labels in the model's features; None without labels.
+
+        Args:
+            row: the row of the seed in the parameters.
+            comparisons: the labels of the last fit of this seed.
+            clips: the clips to choose from.
+        """
+        ...
+
+
 @runtime_checkable
 class RewardModel(Protocol):
     """A reward model for all seeds of a run, fitted to labelled comparisons.

@@ -3,9 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
 LARGEST_REWARD = 3.0  # in standard deviations
+LARGEST_SPARSE = 1.5  # in median differences of decided labels
+DEAD_ZONES = (2.0, 1.0, 0.0)  # candidates of `sparse_scale`, in standard deviations
+ACCURACY_LOST = 0.02  # most accuracy on held-out labels that a dead zone may cost
+LEAST_ACCURACY = 0.65  # with less, members order labels nearly by chance: no dead zone
 SMALLEST_SPREAD = 1e-8
 
 
@@ -33,6 +37,88 @@ def scale_of(values: Float[np.ndarray, "steps M"], endless: bool) -> Scale:
     else:
         offset, spread = np.zeros_like(values[0]), np.sqrt(np.square(values).mean(0))
     return Scale(offset, np.maximum(spread, SMALLEST_SPREAD))
+
+
+class SparseScale(NamedTuple):
+    """r = soft(x - centre) / unit, soft(y) = y - clip(y, -dead_zone, dead_zone)."""
+
+    centre: float
+    dead_zone: float
+    unit: float
+
+
+class Labels(NamedTuple):
+    """The labels of one seed, for the scale of a sparse reward.
+
+    Attributes:
+        clip: the clip of each alive step; clips 2i and 2i + 1 are the left and right one of label
+            i.
+        left_preferred: 1 left, 0 right, ½ tie.
+    """
+
+    clip: Int[np.ndarray, " steps"]
+    left_preferred: Float[np.ndarray, " n"]
+
+
+def sparse_scale(
+    values: Float[np.ndarray, " steps"],
+    of_members: Float[np.ndarray, "steps M"],
+    held_out: Bool[np.ndarray, "n M"],
+    labels: Labels,
+) -> SparseScale:
+    """Return the scale of a reward that is the same in most steps, such as a game's score.
+
+    Most steps show nothing that is rewarded, and what the fit gives them is noise. The centre is
+    the median. What is within `dead_zone` of it counts as nothing: two standard deviations, or
+    fewer if members would then order fewer held-out labels rightly, or too few. The unit is the
+    median difference between the two clips of a decided label. The centre is subtracted even if
+    clips contain the end of an episode: what it is worth to go on is a small number for each step,
+    which labels determine badly, and a long game has many steps.
+
+    Args:
+        values: rewards of all alive steps before scaling.
+        of_members: the same of each member.
+        held_out: true where the member was not fitted to the label.
+        labels: the labels.
+    """
+    plain = _held_out_accuracy(of_members, held_out, labels, 0.0)
+    least = max(plain - ACCURACY_LOST, LEAST_ACCURACY)
+    zones = (
+        zone
+        for zone in DEAD_ZONES
+        if _held_out_accuracy(of_members, held_out, labels, zone) >= least
+    )
+    zone = next(zones, 0.0)
+    centre, deviation = float(np.median(values)), float(values.std())
+    decided = labels.left_preferred != 0.5
+    margins = np.abs(_margins(values, labels, zone)[decided])
+    unit = float(np.median(margins)) if len(margins) else 0.0
+    if unit <= SMALLEST_SPREAD:
+        unit = max(deviation, SMALLEST_SPREAD)
+    return SparseScale(centre, zone * deviation, unit)
+
+
+def _held_out_accuracy(
+    of_members: Float[np.ndarray, "steps M"],
+    held_out: Bool[np.ndarray, "n M"],
+    labels: Labels,
+    zone: float,
+) -> float:
+    """Return the share of decided held-out labels in the right order; no difference is a half."""
+    margins = np.stack([_margins(x, labels, zone) for x in of_members.T], 1)
+    right = 0.5 + 0.5 * np.sign(margins) * np.sign(labels.left_preferred - 0.5)[:, None]
+    used = held_out & (labels.left_preferred != 0.5)[:, None]
+    return float(right[used].mean()) if used.any() else 0.0
+
+
+def _margins(
+    values: Float[np.ndarray, " steps"], labels: Labels, zone: float
+) -> Float[np.ndarray, " n"]:
+    """Return the returns of left minus right clips, with a dead zone in standard deviations."""
+    centre, width = np.median(values), zone * values.std()
+    soft = values - centre - np.clip(values - centre, -width, width)
+    returns = np.bincount(labels.clip, soft, 2 * len(labels.left_preferred))
+    return returns[0::2] - returns[1::2]
 
 
 def label_metrics(

@@ -1,4 +1,4 @@
-"""Reward models by name: `additive`, `linear`, `network`, or `module:Class` for a user's class."""
+"""Reward models by name: `REWARD_MODELS`, or `module:Class` for a user's class."""
 
 import importlib
 from collections.abc import Sequence
@@ -22,8 +22,11 @@ from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 
 REWARD_MODELS = {
     "additive": "backflip.rewards.linear.model:AdditiveRewardModel",
+    "auto": "backflip.rewards.auto:AutoRewardModel",
+    "change_map": "backflip.rewards.linear.model:ChangeMapRewardModel",
     "linear": "backflip.rewards.linear.model:LinearRewardModel",
     "network": "backflip.rewards.network.model:NetworkRewardModel",
+    "network-half-ties": "backflip.rewards.network.model:HalfTieNetworkRewardModel",
 }
 METHODS = ("initial", "predict", "observe", "fit", "opinions")
 

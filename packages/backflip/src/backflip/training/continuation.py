@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from backflip.algorithms.interface import Settings
+from backflip.algorithms.rollouts import rollouts_of
 from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, save_arrays
 from backflip.core.settings import LARGEST_COUNT
 from backflip.core.trees import flatten, unflatten
 from backflip.drivers.learning import env_steps_after
 from backflip.preferences.kept_labels import KeptLabels
 from backflip.training import runtime
-from backflip.training.build import Built, build, env_args_of, rebuild
+from backflip.training.build import Built, build, env_args_of, rebuild, recency_of
 from backflip.training.fingerprint import resolved
 from backflip.training.named_code import refuse_code_of
 from backflip.training.planning import plan
@@ -35,6 +36,7 @@ from backflip.training.session import (
     load_checkpoint,
     name_on_command_line,
 )
+from backflip.training.teach_config import saved_teaching
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.run import Run, find_run, is_locked, open_run
 
@@ -84,9 +86,22 @@ def before_of(run: Run) -> Before:
 
 
 def planned(run: Run, config: Settings) -> list[int]:
-    """Return the updates of each phase of a run itself, without those of its parents."""
+    """Return the updates of each phase of a run itself, without those of its parents.
+
+    A run that explores before its first queries has one phase more, the first.
+    """
     phases = run.config["phases"] if "phases" in run.config else run.config["teaching"]["phases"]
-    return plan(config.updates - before_of(run).updates, phases)
+    updates = config.updates - before_of(run).updates
+    first = pretraining_updates(run, config)
+    return [*([first] if first else []), *plan(updates - first, phases)]
+
+
+def pretraining_updates(run: Run, config: Settings) -> int:
+    """Return the updates of a run before its first queries; 0 for a child, whose parent asked."""
+    if "teaching" not in run.config or before_of(run).updates:
+        return 0
+    env_steps = saved_teaching(run.config["teaching"]).pretrain_env_steps
+    return rollouts_of(env_steps, config.num_envs, config.rollout_length)
 
 
 def found_run(run: Run | Path | str, home: Path | str | None) -> Run:
@@ -153,7 +168,7 @@ def build_child(parent: Parent, env_steps: int) -> Built:
         env_args=env_args_of(run),
         settings=current_names(run.config["settings"]) | total,
         complete=True,
-        learned_reward=run.manifest["command"] == "teach",
+        learned_reward=recency_of(run),
     )
 
 

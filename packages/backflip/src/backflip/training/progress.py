@@ -14,8 +14,10 @@ HEALTH = {
     "explained_variance": ("explained variance", 2),
     "grad_norm": ("gradient", 2),
     "labels": ("labels", 0),
+    "reward_model_collapsed": ("REPRESENTATION COLLAPSED, share of seeds", 2),
     "fresh_agreement": ("teacher agrees", 2),
     "fresh_evidence": ("REWARD ALARM, evidence", 0),
+    "careless_people": ("CARELESS ANSWERS, people", 0),
 }
 VERY_LARGE = 1e12  # larger numbers are shown in scientific notation
 

@@ -1,26 +1,37 @@
 """Makes queries: chooses pairs of clips, draws them if people answer, and stores them."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
+from jaxtyping import Int
 
 from backflip.core.types import Transition
+from backflip.preferences.clip_sets import NewSet, add_sets
 from backflip.preferences.clips import (
     Clip,
     Window,
     cut,
     ends_inside,
+    episode_step,
     observed,
     to_arrays,
     windows,
     with_pictures,
 )
+from backflip.preferences.distinctness import UNKNOWN
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore, NewQuery
-from backflip.preferences.queries import CANDIDATES, most_disputed, uniform_pairs
+from backflip.preferences.rankings import (
+    candidate_sets,
+    most_disputed_sets,
+    pairs_of,
+    set_sizes,
+    uniform_sets,
+)
 from backflip.rewards.interface import RewardModel
 from backflip.training.fresh_pairs import ChosenPair, FreshPairs
+from backflip.training.query_choice import Known, QueryChoice
 from backflip.training.teach_config import TeachConfig
 from runshelf.errors import UsageError
 
@@ -58,13 +69,14 @@ class QueryMaker:
         self._env_id, self._config, self._model = env_id, config, model
         self._store, self._drawer = store, drawer
         self._fresh = FreshPairs(model, store)
+        self._choice = QueryChoice(model, config)
 
     def add_queries(
         self,
         seed: int,
         random_clips: Sequence[Clip],
         record: Transition | None,
-        reward: Any,
+        known: Known,
         count: int,
         env_steps: int,
         fresh: range = range(0),
@@ -77,7 +89,7 @@ class QueryMaker:
             seed: the seed.
             random_clips: clips of the random policy.
             record: the newest transitions.
-            reward: the reward model's parameters.
+            known: what is known about the seed's reward.
             count: the number of queries, fresh pairs included.
             env_steps: env steps of the seed when the record ended.
             fresh: the numbers of the fresh pairs among them, counted over the whole run.
@@ -85,7 +97,63 @@ class QueryMaker:
         missing = count - self._store.count_queries(seed, env_steps)
         if missing <= 0:
             return
-        pairs = self._pairs(seed, random_clips, record, reward, count, env_steps, fresh)[-missing:]
+        drawn = self._draw(seed, random_clips, record, known, env_steps, fresh)
+        about = None if record is None else known
+        if self._config.ask != "compare":
+            sets = self._sets(drawn, about, count)
+            self._add_sets(sets, seed, env_steps, count - missing)
+        else:
+            pairs = self._pairs(drawn, about, count)[-missing:]
+            self._add_pairs(pairs, known.reward, seed, env_steps)
+
+    def _draw(
+        self,
+        seed: int,
+        random_clips: Sequence[Clip],
+        record: Transition | None,
+        known: Known,
+        env_steps: int,
+        fresh: range,
+    ) -> "_Drawn":
+        """Return the clips to choose from, and the fresh pairs."""
+        rng = np.random.default_rng([seed, 1 + env_steps])
+        clips, begins, newest = self._clips(rng, random_clips, record)
+        own = np.random.default_rng([seed, 1 + env_steps, FRESH])
+        checks = self._fresh.draw(
+            own, seed, clips[:newest], random_clips, known.reward, fresh, env_steps
+        )
+        return _Drawn(rng, clips, begins, checks)
+
+    def _pairs(self, drawn: "_Drawn", known: Known | None, count: int) -> list[ChosenPair]:
+        """Return the clips of `count` queries, fresh pairs last; `known` is None without record."""
+        rng, clips, begins, checks = drawn
+        others = count - len(checks)
+        chosen = self._choice.choose(rng, clips, begins, known, others) if others else ()
+        return [*(ChosenPair(clips[i], clips[j], None) for i, j in chosen), *checks]
+
+    def _sets(
+        self, drawn: "_Drawn", known: Known | None, count: int
+    ) -> list[tuple[Sequence[Clip], dict[str, np.ndarray] | None]]:
+        """Return the sets of `count` queries; fresh pairs, which have an opinion, last."""
+        rng, clips, _, checks = drawn
+        opinions = None
+        if known is not None and self._config.queries != "uniform":
+            opinions = self._model.opinions(known.reward, [observed(clip) for clip in clips])
+        found: list[tuple[Sequence[Clip], dict[str, np.ndarray] | None]] = []
+        sizes = set_sizes(count - len(checks), min(self._config.clips_at_once, len(clips)))
+        for size in sorted(set(sizes), reverse=True):
+            number = sizes.count(size)
+            if opinions is None:
+                places = uniform_sets(rng, len(clips), size, number)
+            else:
+                candidates = candidate_sets(rng, len(clips), size, number)
+                places = most_disputed_sets(opinions.clip_returns, candidates, number)
+            found += [([clips[i] for i in one], None) for one in places]
+        return [*found, *(((one.left, one.right), one.opinion) for one in checks)]
+
+    def _add_pairs(
+        self, pairs: Sequence[ChosenPair], reward: Any, seed: int, env_steps: int
+    ) -> None:
         if self._drawer is None:
             self._store.add_queries(
                 NewQuery(seed, to_arrays(one), to_arrays(other), env_steps, opinion=opinion)
@@ -100,24 +168,24 @@ class QueryMaker:
             query = NewQuery(seed, to_arrays(one), to_arrays(other), env_steps, films, opinion)
             self._store.add_queries([query])
 
-    def _pairs(
+    def _add_sets(
         self,
+        sets: Sequence[tuple[Sequence[Clip], dict[str, np.ndarray] | None]],
         seed: int,
-        random_clips: Sequence[Clip],
-        record: Transition | None,
-        reward: Any,
-        count: int,
         env_steps: int,
-        fresh: range,
-    ) -> list[ChosenPair]:
-        """Return the clips of `count` queries, fresh pairs last."""
-        rng = np.random.default_rng([seed, 1 + env_steps])
-        clips, newest = self._clips(rng, random_clips, record)
-        own = np.random.default_rng([seed, 1 + env_steps, FRESH])
-        checks = self._fresh.draw(own, seed, clips[:newest], random_clips, reward, fresh, env_steps)
-        others = count - len(checks)
-        chosen = self._choose(rng, clips, reward, others, first=record is None) if others else ()
-        return [*(ChosenPair(clips[i], clips[j], None) for i, j in chosen), *checks]
+        added: int,
+    ) -> None:
+        """Add sets but those of the first `added` queries."""
+        ask = "rank" if self._config.ask == "rank" else "rate"
+        for clips, opinion in sets:
+            added -= len(pairs_of(len(clips)))
+            if added >= 0:
+                continue
+            if self._enough():
+                return
+            films = [self._drawer.films(clip) for clip in clips] if self._drawer else ()
+            arrays = [to_arrays(clip) for clip in clips]
+            add_sets(self._store, [NewSet(seed, ask, arrays, env_steps, films, opinion)])
 
     def _opinion(self, reward: Any, left: Clip, right: Clip) -> dict[str, np.ndarray] | None:
         """Return the predicted reward (row 0) and the members' spread (row 1) of each step."""
@@ -129,50 +197,53 @@ class QueryMaker:
 
     def _clips(
         self, rng: np.random.Generator, random_clips: Sequence[Clip], record: Transition | None
-    ) -> tuple[Sequence[Clip], int]:
-        """Return the clips to choose from, and how many of the first are from the record.
+    ) -> tuple[Sequence[Clip], Int[np.ndarray, " clips"], int]:
+        """Return the clips to choose from, where in their episodes they begin, how many are new.
+
+        The first are from the record.
 
         Raises:
             UsageError: there are fewer than two.
         """
-        clips, newest = list(random_clips), 0
+        clips, found = list(random_clips), Found([], [])
         if record is not None:
             random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
             count = CANDIDATE_CLIPS - len(random) if self._config.random_share < 1 else 0
             length, shown = self._config.clip_length, self._shows_clips
             found = some_clips(rng, record, length, count, shown=shown)
-            clips, newest = [*found, *random], len(found)
+            clips = [*found.clips, *random]
         if len(clips) < 2:
             length = self._config.clip_length
             raise UsageError(
                 f"the rollouts of `{self._env_id}` have fewer than two clips of {length} env "
                 f"steps; try --set clip_length={max(2, length // 2)}"
             )
-        return clips, newest
+        unknown = [UNKNOWN] * (len(clips) - len(found.begins))
+        return clips, np.array([*found.begins, *unknown]), len(found.clips)
 
-    def _choose(
-        self,
-        rng: np.random.Generator,
-        clips: Sequence[Clip],
-        reward: Any,
-        count: int,
-        *,
-        first: bool,
-    ) -> np.ndarray:
-        if first or self._config.queries == "uniform":
-            return uniform_pairs(rng, len(clips), count)
-        candidates = uniform_pairs(rng, len(clips), CANDIDATES * count)
-        used, pairs = np.unique(candidates, return_inverse=True)
-        opinions = self._model.opinions(reward, [observed(clips[i]) for i in used])
-        if opinions is None:
-            return candidates[:count]
-        pairs = pairs.reshape(candidates.shape)
-        return used[most_disputed(opinions.clip_returns, pairs, count)]
+
+class _Drawn(NamedTuple):
+    """Clips to choose from, where in their episodes they begin, and fresh pairs.
+
+    `rng` has drawn the clips, and goes on to choose among them.
+    """
+
+    rng: np.random.Generator
+    clips: Sequence[Clip]
+    begins: Int[np.ndarray, " clips"]
+    checks: Sequence[ChosenPair]
+
+
+class Found(NamedTuple):
+    """Clips of a record, and the env step of its episode at which each begins; -1 if unknown."""
+
+    clips: list[Clip]
+    begins: list[int]
 
 
 def some_clips(
     rng: np.random.Generator, record: Transition, length: int, count: int, *, shown: bool
-) -> list[Clip]:
+) -> Found:
     """Return at most `count` random clips of one seed's record, with pictures if `shown`.
 
     Up to `END_SHARE` of them contain the end of an episode, however rare ends are: they decide
@@ -185,4 +256,6 @@ def some_clips(
     first = np.flatnonzero(ends)[: round(END_SHARE * count)]
     rest = np.delete(np.arange(len(order)), first)
     chosen = order[np.concatenate([first, rest])[:count]]
-    return [cut(record, found[i], length) for i in rng.permutation(chosen)]
+    places = [found[i] for i in rng.permutation(chosen)]
+    begins = [episode_step(record, place) for place in places]
+    return Found([cut(record, place, length) for place in places], begins)

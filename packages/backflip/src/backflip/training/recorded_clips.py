@@ -1,7 +1,8 @@
 """The recorded clips that a run asks about, in place of clips of random actions.
 
 `teach --clips` draws them from a file or a data set before the run exists, and keeps them in the
-run's folder. So the file may change or go: a run, its resumption and its children do not need it.
+run's folder. So the file may change or be deleted: the run, its resumption and its children do not
+need it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,39 +58,54 @@ def draw_recorded(
     Raises:
         UsageError: the source cannot be used; the message says why.
     """
-    if source.startswith(PREFIX):
-        found = read_minari(source.removeprefix(PREFIX), spec)
-    else:
-        found = read_trajectories(Path(source), spec)
+    found = read_recorded(source, spec, "--clips")
     if found.reward is None and teacher.partition(":")[0] in SIMULATED:
         raise UsageError(
             f"`{source}` has no `rewards`, which the teacher `{teacher}` compares: add them, or "
             "answer yourself with --teacher human"
         )
     clips = _drawn(source, found, config, labels, np.random.default_rng([seed, 2]))
-    about = {
+    return Recorded(clips, about_source(source, found) | {"drawn": len(clips)})
+
+
+def read_recorded(source: str, spec: EnvSpec, option: str) -> Trajectories:
+    """Return the trajectories of a file or a data set.
+
+    Args:
+        source: a `.npz` file, or `minari:` and an id.
+        spec: the environment's spec.
+        option: the option that names it, for messages.
+
+    Raises:
+        UsageError: the source cannot be used; the message says why.
+    """
+    if source.startswith(PREFIX):
+        return read_minari(source.removeprefix(PREFIX), spec)
+    return read_trajectories(Path(source), spec, option)
+
+
+def about_source(source: str, found: Trajectories) -> dict[str, Any]:
+    """Return what a run's configuration says about a source: where it is, and what it has."""
+    return {
         "source": source if source.startswith(PREFIX) else str(Path(source).resolve()),
         "sha256": found.sha256(),
         "trajectories": found.episodes,
         "env_steps": len(found.last),
-        "drawn": len(clips),
     }
-    return Recorded(clips, about)
 
 
-def keep_recorded(recorded: Recorded | None, run: Run) -> None:
-    """Save the clips of a new run in its folder."""
+def keep_clips(recorded: Recorded | None, path: Path) -> None:
+    """Save the clips of a new run in a file of its folder."""
     if recorded is not None:
         arrays = [to_arrays(clip) for clip in recorded.clips]
         stacked = {name: np.stack([one[name] for one in arrays]) for name in _FIELDS}
-        save_arrays(run.folder / RECORDED, stacked, {})
+        save_arrays(path, stacked, {})
 
 
-def inherit_recorded(parent: Run, child: Run) -> None:
-    """Copy the clips of a parent into the folder of its child."""
-    if parent.config.get(CONFIG):
-        arrays = load_arrays(parent.folder / RECORDED).arrays
-        save_arrays(child.folder / RECORDED, arrays, {})
+def inherit_clips(parent: Run, child: Run, entry: str, file: str) -> None:
+    """Copy a file of clips of a parent into the folder of its child, if it has the entry."""
+    if parent.config.get(entry):
+        save_arrays(child.folder / file, load_arrays(parent.folder / file).arrays, {})
 
 
 def recorded_clips(run: Run, spec: EnvSpec, length: int) -> list[Clip]:
@@ -98,9 +114,15 @@ def recorded_clips(run: Run, spec: EnvSpec, length: int) -> list[Clip]:
     Raises:
         DamagedFile: they are lost or damaged.
     """
-    if not run.config.get(CONFIG):
-        return []
-    path = run.folder / RECORDED
+    return kept_clips(run.folder / RECORDED, spec, length) if run.config.get(CONFIG) else []
+
+
+def kept_clips(path: Path, spec: EnvSpec, length: int) -> list[Clip]:
+    """Return the clips in a file of a run's folder.
+
+    Raises:
+        DamagedFile: they are lost or damaged.
+    """
     arrays = load_arrays(path).arrays
     kinds = {name: (array.shape[1:], array.dtype) for name, array in arrays.items()}
     if kinds != _kinds(spec, length):

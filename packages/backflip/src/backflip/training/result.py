@@ -30,6 +30,8 @@ class Result:
         teacher: who answered the queries; None for `train`.
         reward_alarm: what the fresh pairs say about the learned reward (docs/reward-alarm.md);
             None for `train` and for runs without fresh pairs.
+        careless: the people who seem to have answered carelessly, each with the evidence
+            (docs/teachers.md); None if there are no such people.
         reward_measures: what the learned reward is worth, means over seeds; None if unknown.
         parent: the id of the run that this run carried on, if any. `env_steps` and `labels` then
             include those of the parent.
@@ -50,6 +52,7 @@ class Result:
     seconds: Mapping[str, float]
     teacher: str | None = None
     reward_alarm: Mapping[str, Any] | None = None
+    careless: Mapping[str, str] | None = None
     reward_measures: Mapping[str, Any] | None = None
     parent: str | None = None
     own_env_steps: int | None = None
@@ -88,6 +91,7 @@ class Result:
             "labels": self.labels,
             "teacher": self.teacher,
             "reward_alarm": None if self.reward_alarm is None else dict(self.reward_alarm),
+            "careless": None if self.careless is None else dict(self.careless),
             "reward_measures": None if self.reward_measures is None else dict(self.reward_measures),
             "parent": self.parent,
             "own_env_steps": self.own_env_steps,

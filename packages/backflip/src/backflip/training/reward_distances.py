@@ -4,7 +4,8 @@ Coverage is random play: uniform actions from the first states on. The true rewa
 env step from a state with an action, whichever next state it is asked about.
 """
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -63,9 +64,7 @@ def _canonical(
     states = take(every.next_state, others)
     actions = random_actions(env.spec.action, keys[3], m)
 
-    def step(state: Any, action: Any) -> Any:
-        drawn = jax.random.split(keys[4], len(action))
-        return jax.vmap(partial(step_within_bounds, env))(state, action, drawn)
+    step = stepper(env, keys[4])
 
     def true(state: Any, action: Any, next_state: Any) -> Array:
         del next_state
@@ -88,6 +87,20 @@ def _canonical(
         }
 
     return both(true), both(learned)
+
+
+def stepper(env: NativeEnv, key: PRNGKeyArray) -> Callable[[Any, Any], Any]:
+    """Return a function that steps batches of states and actions, with new draws in each call.
+
+    So S' and S'' of DARD are independent given the action.
+    """
+    calls = itertools.count()
+
+    def step(state: Any, action: Any) -> Any:
+        drawn = jax.random.split(jax.random.fold_in(key, next(calls)), len(action))
+        return jax.vmap(partial(step_within_bounds, env))(state, action, drawn)
+
+    return step
 
 
 def _random_play(env: NativeEnv, key: PRNGKeyArray) -> Transitions:

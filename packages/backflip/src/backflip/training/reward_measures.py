@@ -88,8 +88,11 @@ class RewardMeasures:
         record: Transition,
         reward: Any,
         random_clips: Sequence[Sequence[Clip]],
+        about: Mapping[str, Any],
     ) -> dict[str, Any] | None:
         """Measure every seed, write `MEASURES`, and return what was written.
+
+        `about` says which reward model each seed uses (`RewardNotes.record`).
 
         None if a seed has no reward yet, or a record is shorter than a clip.
         """
@@ -99,7 +102,7 @@ class RewardMeasures:
         ]
         if any(one is None for one in found):
             return None
-        measures = {"seeds": found}
+        measures = {"seeds": found, "reward_model": dict(about)}
         replace_file(folder, MEASURES, json.dumps(to_json(measures)).encode())
         return measures
 
@@ -156,14 +159,14 @@ class RewardMeasures:
         """Return calibration on fresh pairs and on labels, and the most wrong and unsure labels."""
         fresh = [one for one in fresh_answers(self._store, seed) if one.answer in LEFT_PREFERRED]
         answers = self._store.in_force(seed, np.iinfo(np.int64).max)[-MOST_LABELS:]
-        clips = [
-            observed(from_arrays(clip)) for one in answers for clip in self._store.clips(one.query)
-        ]
-        opinions = self._model.opinions(reward, clips) if clips else None
+        clips = [from_arrays(clip) for one in answers for clip in self._store.clips(one.query)]
+        opinions = self._model.opinions(reward, [observed(x) for x in clips]) if clips else None
         truth = np.array([LEFT_PREFERRED[one.answer] for one in answers])
-        margins = np.zeros((0, 1))
+        margins, learned = np.zeros((0, 1)), np.zeros((0, 2))
         if opinions is not None:
             margins = opinions.clip_returns[0::2] - opinions.clip_returns[1::2]
+            learned = opinions.reward.sum(1).reshape(-1, 2)
+        true = np.array([clip.reward.sum() for clip in clips]).reshape(-1, 2)
         chance = left_probability(margins)
         truth = truth[: len(chance)]
         unsure = 1.0 / (1.0 + np.exp(-np.clip(margins, -50, 50)))
@@ -176,6 +179,9 @@ class RewardMeasures:
                     "answer": answers[i].answer,
                     "left": float(chance[i]),
                     "spread": float(spread[i]),
+                    "env_steps": answers[i].env_steps,
+                    "learned_returns": learned[i],
+                    "true_returns": true[i],
                 }
                 for i in order[:LISTED]
             ]
@@ -289,7 +295,8 @@ def summary_of(measures: Mapping[str, Any]) -> dict[str, Any]:
         "epic": _mean([one["epic"] for one in seeds]),
         "dard": _mean([one["dard"] for one in seeds]),
     }
-    return found | {"in_words": _in_words(found), "file": MEASURES}
+    about = {"reward_model": measures["reward_model"]} if "reward_model" in measures else {}
+    return found | about | {"in_words": _in_words(found), "file": MEASURES}
 
 
 def _in_words(found: Mapping[str, float | None]) -> str:

@@ -162,6 +162,6 @@ def _axes(
 
 def _legend(entries: Sequence[tuple[str, int]]) -> Iterator[str]:
     for place, (text, colour) in enumerate(entries):
-        left = _LEFT + 190 * place
+        left = _LEFT + 205 * place
         yield f'<circle class="c{colour}" cx="{left + 5}" cy="38" r="4"/>'
         yield f'<text class="ink" x="{left + 14}" y="42">{escape(text)}</text>'

@@ -280,6 +280,7 @@ class Session:
         labels: int | None = None,
         teacher: str | None = None,
         reward_alarm: Mapping[str, Any] | None = None,
+        careless: Mapping[str, str] | None = None,
         reward_measures: Mapping[str, Any] | None = None,
     ) -> Result:
         """Record the evaluation, mark the run as finished, and return the result."""
@@ -295,6 +296,7 @@ class Session:
             labels=labels,
             teacher=teacher,
             reward_alarm=reward_alarm,
+            careless=careless,
             reward_measures=reward_measures,
             **_own_share(self.run, env_steps, labels),
             returns=evaluation.returns.mean(1).tolist(),

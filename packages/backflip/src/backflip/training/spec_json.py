@@ -27,13 +27,15 @@ def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
     seen: dict[str, Any] = {"shape": box.shape, "dtype": box.dtype.name}
     if spec.is_pixels:  # networks divide by the largest possible value
         seen["high"] = int(box.high.max())
-    facts = {
+    facts: dict[str, Any] = {
         "id": spec.id,
         "observation": seen,
         "action": bounds,
         "max_episode_steps": spec.max_episode_steps,
         "frame_stack": spec.frame_stack,
     }
+    if spec.angles:
+        facts["angles"] = list(spec.angles)
     return facts if spec.own is None else facts | {"own": _own_to_json(spec.own)}
 
 
@@ -57,6 +59,7 @@ def spec_from_json(facts: Mapping[str, Any]) -> EnvSpec:
         facts["max_episode_steps"],
         facts["frame_stack"],
         own=_own_from_json(facts["own"]) if "own" in facts else None,
+        angles=_angles(facts.get("angles", []), shape),
     )
 
 
@@ -116,3 +119,15 @@ def _own_to_json(own: OwnSpaces) -> dict[str, Any]:
 
 def _own_from_json(facts: Mapping[str, Any]) -> OwnSpaces:
     return OwnSpaces(*(spaces.from_json(facts[role]) for role in ("observation", "action")))
+
+
+def _angles(indices: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the indices of observed angles.
+
+    Raises:
+        ValueError: one is not the index of an observed number.
+    """
+    found = tuple(int(index) for index in indices)
+    if any(not 0 <= index < math.prod(shape) for index in found) or (found and len(shape) != 1):
+        raise ValueError(f"angles {found} are not indices of observations of shape {shape}")
+    return found

@@ -1,13 +1,15 @@
 """The settings of teaching, and defaults for kinds of environments."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from backflip.algorithms.interface import Algorithm
-from backflip.core.settings import LARGEST_COUNT, Bounds, Count, Fraction
+from backflip.algorithms.interface import Algorithm, Recency
+from backflip.core.settings import LARGEST_COUNT, Bounds, Count, CountOrZero, Fraction
 from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
+from backflip.preferences.ask import MOST_AT_ONCE, Ask
 from runshelf.errors import UsageError
 
 # Env steps of a phase, of all environments together, that clips are cut from. Images take memory.
@@ -35,10 +37,22 @@ class TeachConfig:
             differ more.
         random_share: share of candidate clips from the random policy (at most 64 clips). An agent
             that is stuck produces clips that labels cannot distinguish.
-        queries: pairs are chosen by the ensemble's `disagreement`, or uniformly (`uniform`).
+        ask: a query shows two clips (`compare`); or a set of clips is ranked (`rank`), or rated one
+            by one (`rate`), and every pair of the set is a query.
+        clips_at_once: clips in a set.
+        queries: how pairs of clips are chosen: `disagreement` of the ensemble, expected
+            `information` of the answers, `coverage` of the reward model's features, or `uniform`.
+        stages: pairs are of one of so many equal parts of an episode; 1 compares any clips.
+        pretrain_env_steps: env steps of learning to explore before the first queries, whose clips
+            are then of this behaviour, too. Random env steps before learning come on top.
+        recent_share: share of each minibatch of a replay from the newest env steps only.
+        recent_env_steps: how many those are.
         fresh_share: share of the labels that check the reward model on the newest behaviour
             (`backflip.preferences.reward_alarm`).
-        reward_model: `additive`, `linear`, `network`, or `module:Class` for your own.
+        demonstration_share: labels that demonstrations add for each query, if there are any
+            (`backflip.training.demonstrations`).
+        reward_model: `additive`, `auto`, `change_map`, `linear`, `network`,
+            `network-half-ties`, or `module:Class` for your own.
     """
 
     labels: Annotated[int, Bounds(0, LARGEST_COUNT)] = 100
@@ -50,9 +64,26 @@ class TeachConfig:
     random_env_steps: Count = 200
     repeat: Fraction = 0.8
     random_share: Fraction = 0.1
-    queries: Literal["disagreement", "uniform"] = "disagreement"
+    ask: Ask = "compare"
+    clips_at_once: Annotated[int, Bounds(2, MOST_AT_ONCE)] = 4
+    queries: Literal["disagreement", "information", "coverage", "uniform"] = "disagreement"
+    stages: Count = 1
+    pretrain_env_steps: CountOrZero = 0
+    recent_share: Fraction = 0.0
+    recent_env_steps: Count = 5_000
     fresh_share: Fraction = 0.12
+    demonstration_share: Fraction = 0.25
     reward_model: str = "additive"
+
+    @property
+    def recency(self) -> Recency:
+        """How much of each minibatch is recent."""
+        return Recency(self.recent_share, self.recent_env_steps)
+
+    @property
+    def queries_at_once(self) -> int:
+        """The number of queries of one answer: the pairs of a set of clips."""
+        return 1 if self.ask == "compare" else math.comb(self.clips_at_once, 2)
 
     def check(self, spec: EnvSpec, updates: int) -> None:
         """Refuse settings that are inconsistent or do not fit the environment.
@@ -90,7 +121,10 @@ class TeachConfig:
 
 def saved_teaching(teaching: Mapping[str, Any]) -> TeachConfig:
     """Return the configuration of teaching that a run has saved."""
-    return TeachConfig(**(OLD_RUN | dict(teaching)))
+    known = OLD_RUN | dict(teaching)
+    if "ask" not in teaching and known["reward_model"] == "network":  # it had no width of ties
+        known["reward_model"] = "network-half-ties"
+    return TeachConfig(**known)
 
 
 def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -170,5 +204,17 @@ CONTINUOUS: dict[str, Any] = {
 }
 # Several actuators, as of robots: the settings of `train`. The entropy bonus above would widen the
 # policy far beyond the range of actions, because each actuator gets it and matters less.
-JOINTS: dict[str, Any] = {"env_steps": 819_200}
+# In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch.
+JOINTS: dict[str, Any] = {
+    "env_steps": 1_000_000,
+    "num_envs": 32,
+    "rollout_length": 64,
+    "episode_steps": 250,
+    "epochs": 8,
+    "minibatches": 16,
+    "learning_rate": 5e-4,
+    "learning_rate_end": 5e-5,
+    "entropy_coef": 0.003,
+    "bound_mean": True,
+}
 CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}

@@ -38,7 +38,7 @@ def more_budget(
     """Return the budget of a child; without `env_steps`, as many for each label as so far.
 
     Raises:
-        UsageError: nothing more is asked for, or nobody can answer.
+        UsageError: nothing more is asked for, or there is no teacher who can answer.
     """
     if labels is None and env_steps is None:
         raise UsageError("how much more? Add --labels 50, --env-steps 50000, or both")

@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any
 
 from backflip.algorithms.registry import entry_of
+from backflip.algorithms.rollouts import rollouts_of
 from backflip.core.settings import LARGEST_COUNT, name_problems, resolve
 from backflip.rewards.interface import RewardModel
 from backflip.rewards.registry import make_reward_model
@@ -53,15 +54,35 @@ def resolve_teaching(
     learning, teaching = teach_settings(algorithm, spec)
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
-    built = build(algorithm, env, env_args=env_args, settings=learning, learned_reward=True)
     config = resolve(TeachConfig, teaching | {"labels": labels})
+    built = build(
+        algorithm, env, env_args=env_args, settings=learning, learned_reward=config.recency
+    )
+    updates = _updates_after_pretraining(config, built)
     if "phases" not in settings:
-        config = dataclasses.replace(config, phases=min(config.phases, built.config.updates))
-    config.check(spec, built.config.updates)
+        config = dataclasses.replace(config, phases=min(config.phases, updates))
+    config.check(spec, updates)
     if "clip_rollouts" not in teaching:
         rollouts = clip_rollouts(built.driver.algorithm, spec, config.clip_envs)
         config = dataclasses.replace(config, clip_rollouts=rollouts)
     return config, built
+
+
+def _updates_after_pretraining(config: TeachConfig, built: Built) -> int:
+    """Return the updates after the first queries could be made.
+
+    Raises:
+        UsageError: there are none.
+    """
+    own = built.config
+    before = rollouts_of(config.pretrain_env_steps, own.num_envs, own.rollout_length)
+    if before < own.updates or not before:
+        return own.updates - before
+    most = (own.updates - 1) * own.num_envs * own.rollout_length
+    raise UsageError(
+        f"`pretrain_env_steps` must leave env steps to learn from labels: at most {most}, "
+        f"got {config.pretrain_env_steps}; try --set pretrain_env_steps={most // 5}"
+    )
 
 
 def env_steps_of_one_rollout(
@@ -73,11 +94,18 @@ def env_steps_of_one_rollout(
     return built.config.num_envs * built.config.rollout_length
 
 
-def reward_model_of(config: TeachConfig, built: Built) -> RewardModel:
+def reward_model_of(config: TeachConfig, built: Built, demonstrated: bool) -> RewardModel:
     """Return the reward model of the settings.
+
+    Args:
+        config: the settings of teaching.
+        built: driver and settings of the algorithm.
+        demonstrated: whether demonstrations add labels.
 
     Raises:
         UsageError: no reward model has that name, or the class is not a reward model.
     """
-    spec = built.driver.spec
-    return make_reward_model(config.reward_model, spec, config.labels, config.clip_length)
+    labels = config.labels
+    if demonstrated:
+        labels += round(config.demonstration_share * labels)
+    return make_reward_model(config.reward_model, built.driver.spec, labels, config.clip_length)

@@ -18,10 +18,11 @@ import numpy as np
 from backflip.core.spec import conversions
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
-from backflip.drivers.driver import Learner
+from backflip.drivers.driver import Learner, RewardFunction
 from backflip.drivers.learning import env_steps_after
 from backflip.envs.views.clip_strip import clip_strip_png
 from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
+from backflip.preferences.careless import careless_people
 from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.kept_labels import LabelHash
@@ -30,16 +31,21 @@ from backflip.preferences.program_source import NoTeacher
 from backflip.preferences.schedule import fresh_schedule, label_schedule
 from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
 from backflip.training.build import Built, env_args_of
-from backflip.training.continuation import before_of, planned
+from backflip.training.continuation import before_of, planned, pretraining_updates
+from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
+from backflip.training.exploring import TIE, Exploring
 from backflip.training.finished import with_more
 from backflip.training.fresh_checks import FreshChecks, health_of_checks, metrics_of
 from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
+from backflip.training.label_pictures import write_label_pictures
 from backflip.training.memory import report_replay_memory
 from backflip.training.policy import refuse_changed
+from backflip.training.query_choice import Known
 from backflip.training.query_maker import QueryMaker, some_clips
 from backflip.training.recorded_clips import recorded_clips, said_of
 from backflip.training.result import Result
 from backflip.training.reward_measures import RewardMeasures, read_measures, summary_of
+from backflip.training.reward_notes import RewardNotes, collapse_shown
 from backflip.training.reward_picture import PICTURE as REWARD_PICTURE
 from backflip.training.reward_picture import reward_picture
 from backflip.training.session import Session
@@ -48,9 +54,9 @@ from backflip.training.teach_more import asks
 from backflip.training.teaching_picture import (
     DURING_SHARE,
     PICTURE,
+    animation,
     keep_during,
     kept_during,
-    teaching_webp,
 )
 from runshelf.errors import UserFacingError
 from runshelf.store.writing import replace_file
@@ -66,7 +72,7 @@ HOW_ANSWERED = {
     "oracle": ", by the true reward",
     "noisy": ", by the true reward, with mistakes",
 }
-LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
+LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": TIE}
 
 
 class Taught(NamedTuple):
@@ -92,18 +98,29 @@ class TeachRun:
         self.seeds = list(self.session.run.seeds)
         spec = self.driver.spec
         self.random_clips: list[list[Clip]] = []
+        self.own_random_clips: list[list[Clip]] = []  # also where the first queries show others
         self.first_clip: Clip | None = None  # of the first seed, under random actions
         self.not_drawn = False
+        self.said_careless: set[str] = set()
         self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
         self.label_hash = LabelHash(self.store.file)
         self.newest_label = 0  # the newest record of the label store used in a fit
         self.before = before_of(self.session.run)
         self.phases = planned(self.session.run, self.built.config)
+        self.pretrains = pretraining_updates(self.session.run, self.built.config) > 0
         self.start = Start(**self.session.run.config.get("start", {}))
         self.due, self.fresh_due = self._queries_due()
+        self.demonstrations = Demonstrations(
+            self.session.run, spec, self.config, self.store, self.due
+        )
         fresh = round(self.config.fresh_share * self.config.labels)
         self.fresh_checks = FreshChecks(self.store, self.seeds, fresh)
+        name, say = self.config.reward_model, self.session.reporter.say
+        self.reward_notes = RewardNotes(name, self.model, self.seeds, say)
         self.asks = asks(self.session.run)
+        self.exploring = Exploring(
+            self.driver, self.model, self.seeds, before_labels=self.pretrains and self.asks
+        )
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
         if not self.asks:  # people are not needed
@@ -125,18 +142,21 @@ class TeachRun:
         """Return the number of queries before phase 1, after phase 1, ..., and of fresh ones.
 
         A child begins with a phase of learning, whose clips its first queries are about, and with
-        the open queries of its parent.
+        the open queries of its parent. So does, without such queries, a run that explores first.
         """
         phases, before = len(self.phases), self.before
         count = self.config.labels - self.start.labels
         if before.updates:
             count = self.config.labels - before.labels - before.open_queries
-        fresh = fresh_schedule(round(self.config.fresh_share * count) if phases > 1 else 0, phases)
-        others = count - sum(fresh)
-        if not before.updates:
-            due = label_schedule(others, phases)
+        later = bool(before.updates or self.pretrains)
+        fresh_pairs = round(self.config.fresh_share * count) if phases > 1 + self.pretrains else 0
+        fresh = fresh_schedule(fresh_pairs, phases - self.pretrains)
+        fresh = [0, *fresh] if self.pretrains else fresh
+        others, unit = count - sum(fresh), self.config.queries_at_once
+        if not later:
+            due = label_schedule(others, phases, unit)
         else:
-            due = [0, *label_schedule(others, phases - 1)] if phases > 1 else [0]
+            due = [0, *label_schedule(others, phases - 1, unit)] if phases > 1 else [0]
         return [sum(both) for both in zip(due, fresh, strict=True)], fresh
 
     def _queried_run(self) -> QueriedRun:
@@ -160,7 +180,8 @@ class TeachRun:
         """Complete the run and return its result."""
         algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
         self.session.reporter.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
-        for line in [*conversions(self.driver.spec), said_of(self.session.run)]:
+        demonstrated = demonstrations_in_words(self.session.run, self.config, self.due)
+        for line in [*conversions(self.driver.spec), said_of(self.session.run), demonstrated]:
             if line:
                 self.session.reporter.say(line)
         with self.source.open(self._queried_run()) as self.answers:
@@ -169,7 +190,7 @@ class TeachRun:
     def _carry_out(self) -> Result:
         learners, reward, done = self._begin()
         self.answers.set_status("setting up", phase=done, env_steps=self._env_steps(done))
-        functions = {updates: self._function(updates) for updates in set(self.phases)}
+        functions = {(updates, False): self._function(updates) for updates in set(self.phases)}
         self.session.clock.book("setup")
         for number in range(done, len(self.phases)):
             if number == 0 and not self.before.updates:
@@ -178,7 +199,9 @@ class TeachRun:
             if number == done:
                 self._compile_ahead(functions, learners, reward)
                 self.session.clock.book("setup")
+            explored = self.exploring.now
             reward = self._fit_reward(number, reward)
+            learners = self.exploring.restarted(learners, explored)
             learners = self._train(number, functions, learners, reward)
         self.answers.set_status("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
@@ -198,6 +221,7 @@ class TeachRun:
             labels=labels,
             teacher=self._teacher(),
             reward_alarm=self.fresh_checks.result(),
+            careless=careless_people(self.store) or None,
             reward_measures=None if measures is None else summary_of(measures),
         )
         result = with_more(result, self.session.run)
@@ -209,17 +233,22 @@ class TeachRun:
             return self._teacher()
         how = HOW_ANSWERED.get(self.source.teacher.partition(":")[0], "")
         queries = sum(self.due) + self.before.open_queries
-        return f"{self.source.teacher} answers {queries} queries of each seed{how}"
+        asked = {
+            "compare": "answers",
+            "rank": f"ranks {self.config.clips_at_once} clips at once, for",
+            "rate": f"rates clips in sets of {self.config.clips_at_once}, for",
+        }[self.config.ask]
+        return f"{self.source.teacher} {asked} {queries} queries of each seed{how}"
 
     def _teacher(self) -> str:
         """Return who teaches, for the user."""
         if self.start.reward_from:
-            return f"nobody is asked: the reward model of `{self.start.reward_from}` teaches"
+            return f"no queries: the reward model of `{self.start.reward_from}` teaches"
         if self.before.labels and not self.asks:
             by = self.session.run.config["teacher"]
-            return f"nobody is asked: {self.before.labels} earlier labels of each seed ({by}) teach"
+            return f"no queries: {self.before.labels} earlier labels of each seed ({by}) teach"
         if not self.asks:
-            return "nobody is asked: all labels are imported"
+            return "no queries: all labels are imported"
         return self.source.teacher
 
     def _begin(self) -> tuple[Learner, Any, int]:
@@ -234,6 +263,7 @@ class TeachRun:
             reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
         self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
         self.newest_label = restored.extra.get("newest_learnt", self.newest_label)
+        self.exploring.now = restored.extra.get("explores", self.exploring.now)
         self._watch_random_policy()
         return learners, reward, restored.phases
 
@@ -249,7 +279,7 @@ class TeachRun:
     def _train(
         self,
         number: int,
-        functions: Mapping[int, Any],
+        functions: dict[tuple[int, bool], Any],
         learners: Learner,
         reward: Any,
     ) -> Learner:
@@ -262,7 +292,7 @@ class TeachRun:
             self.driver.algorithm, number, len(self.phases), done=done, updates=updates
         )
         keep = self.session.policy_keeper(self.built, done=done)
-        learners, measured = functions[updates](learners, reward, report, keep)
+        learners, measured = self._run_phase(functions, updates)(learners, reward, report, keep)
         checked = self._check_reward()
         health = self.session.log_phase(
             self.built,
@@ -287,11 +317,17 @@ class TeachRun:
             Taught(learners, reward),
             learners,
             phases=number + 1,
-            extra={"fit_metrics": self.fit_metrics, "newest_learnt": self.newest_label},
+            extra={
+                "fit_metrics": self.fit_metrics,
+                "newest_learnt": self.newest_label,
+                "explores": self.exploring.now,
+            },
             labels=kept,
         )
         labels = self.store.counts().labels / len(self.seeds)
         shown = dict(health) | {"labels": float(labels)} | health_of_checks(checked)
+        shown |= self._say_who_is_careless()
+        shown |= collapse_shown(self.fit_metrics)
         later_queries = sum(self.due[number + 2 :]) * len(self.seeds)
         self.session.reporter.phase_done(
             number + 1,
@@ -309,7 +345,33 @@ class TeachRun:
         reporter, record = self.session.reporter, self.session.writer.record_alarm
         return metrics_of(self.fresh_checks.announce(reporter.say, record))
 
-    def _compile_ahead(self, functions: Mapping[int, Any], learners: Learner, reward: Any) -> None:
+    def _say_who_is_careless(self) -> dict[str, float]:
+        """Say once who seems to answer carelessly; return what the health line shows."""
+        found = careless_people(self.store)
+        for who, words in found.items():
+            if who not in self.said_careless:
+                self.said_careless.add(who)
+                said = f"CARELESS ANSWERS of `{who}`: {words}"
+                self.session.writer.record_alarm(said)
+                self.session.reporter.say(said)
+        return {"careless_people": float(len(found))} if found else {}
+
+    def _run_phase(self, functions: dict[tuple[int, bool], Any], updates: int) -> Any:
+        """Return the function of a phase, of exploring if the labels of some seeds say nothing."""
+        explores = any(self.exploring.now)
+        if (updates, explores) not in functions:
+            functions[updates, explores] = self._function(updates, self.exploring.reward)
+        if not explores:
+            return functions[updates, False]
+
+        def run(learners: Learner, reward: Any, *rest: Any) -> Any:
+            return functions[updates, True](learners, self.exploring.parameters(reward), *rest)
+
+        return run
+
+    def _compile_ahead(
+        self, functions: Mapping[tuple[int, bool], Any], learners: Learner, reward: Any
+    ) -> None:
         """Compile all programs while people watch the first clips; results are discarded."""
         if not self.source.needs_films or not self.driver.runs_compiled:
             return
@@ -346,8 +408,9 @@ class TeachRun:
             self.random_clips.append(
                 some_clips(
                     rng, record, config.clip_length, RANDOM_CLIPS, shown=self.source.shows_clips
-                )
+                ).clips
             )
+        self.own_random_clips = self.random_clips
         recorded = recorded_clips(self.session.run, self.driver.spec, config.clip_length)
         self.random_clips = [recorded] * len(self.seeds) if recorded else self.random_clips
         self._say_why_not_drawn()
@@ -360,10 +423,10 @@ class TeachRun:
             self.session.reporter.say(f"`{env}` is shown as it is observed: {why}")
         self.not_drawn = bool(why)
 
-    def _function(self, updates: int) -> Any:
+    def _function(self, updates: int, reward: RewardFunction | None = None) -> Any:
         return self.driver.phase(
             updates,
-            reward=self.model.predict,
+            reward=reward or self.model.predict,
             record_rollouts=min(self.config.clip_rollouts, updates),
             record_envs=self.config.clip_envs,
             pictures=self.pictures,
@@ -380,10 +443,13 @@ class TeachRun:
             fresh = range(first, first + self.fresh_due[number])
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
-                own = row_of(reward, row)
+                fitted_to = self._comparisons(seed, self._env_steps(number - 1)) if number else ()
+                known = Known(row, row_of(reward, row), fitted_to)
                 self.query_maker.add_queries(
-                    seed, self.random_clips[row], seen, own, count, env_steps, fresh
+                    seed, self.random_clips[row], seen, known, count, env_steps, fresh
                 )
+                random = self.own_random_clips[row]
+                self.demonstrations.add_labels(number, seed, random, seen, env_steps)
         if self.source.needs_films and record is not None:
             episode = self.drawer.latest(row_of(record, 0))
             self.answers.set_status("drawing", episode=episode, episode_env_steps=env_steps)
@@ -404,6 +470,8 @@ class TeachRun:
         comparisons = [self._comparisons(seed, self._env_steps(number)) for seed in self.seeds]
         fitted = self.model.fit(reward, comparisons, self._fit_keys(self._env_steps(number)))
         self.fit_metrics = fitted.metrics
+        self.exploring.follow(comparisons)
+        self.reward_notes.announce(fitted.parameters, fitted.metrics)
         return fitted.parameters
 
     def _comparisons(self, seed: int, env_steps: int) -> list[LabelledComparison]:
@@ -439,7 +507,7 @@ class TeachRun:
         clips = {"before": before, "during": during, f"after {labels} labels": now}
         with suppress(UserFacingError):  # some machines cannot draw; the strip is there anyway
             movies = {name: self.drawer.movie(clip) for name, clip in clips.items() if clip}
-            replace_file(self.session.folder, PICTURE, teaching_webp(movies))
+            replace_file(self.session.folder, PICTURE, animation(movies))
 
     def _measure_reward(self, record: Transition, reward: Any) -> None:
         """Write the measures of the learned reward and their picture into the run's folder."""
@@ -447,13 +515,15 @@ class TeachRun:
         env, length = run.manifest["env"], self.config.clip_length
         measures = RewardMeasures(env, env_args_of(run), self.model, self.store, length)
         try:
-            found = measures.write(folder, self.seeds, record, reward, self.random_clips)
+            about = self.reward_notes.record(reward, self.fit_metrics)
+            found = measures.write(folder, self.seeds, record, reward, self.random_clips, about)
         except UserFacingError as error:  # the policy is trained, and must not be lost
             self.session.reporter.say(f"the learned reward is not measured: {error}")
             return
         if found is not None:
             picture = reward_picture(found, summary_of(found))
             replace_file(folder, REWARD_PICTURE, picture.encode())
+            write_label_pictures(folder, found, self.store, self.drawer)
 
     def _mean_fit_metrics(self) -> dict[str, float]:
         """Return the reward model's metrics, averaged over the seeds."""

@@ -7,6 +7,7 @@ draws the same picture.
 import io
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -20,8 +21,10 @@ from runshelf.store.writing import replace_file
 
 PICTURE = "teaching.webp"
 DURING = "clip-during.npz"
-PANEL_WIDTH = 240  # pixels
+PANEL_WIDTH, GAP = 240, 6  # pixels of a movie, and between two movies
 CAPTION_HEIGHT = 26
+LINE_HEIGHT = 18  # of each further line of a caption
+FORMATS = {".webp": "WEBP", ".gif": "GIF"}  # of moving pictures: Pillow's name by suffix
 DURING_SHARE = 8  # the clip "during" is of the phase after one eighth of all phases
 MOST_FPS = 15.0  # more frames make the file larger and the movement no clearer
 PAUSE = 0.7  # seconds that the last frame stays
@@ -46,11 +49,13 @@ def kept_during(folder: Path) -> Clip | None:
         return from_arrays(dict(arrays))
 
 
-def teaching_webp(movies: Mapping[str, Movie]) -> bytes:
-    """Return an animated WebP of movies side by side, each above its caption.
+def animation(movies: Mapping[str, Movie], form: str = "WEBP") -> bytes:
+    """Return one moving picture of movies side by side, each above its caption.
 
     Args:
-        movies: by caption; all of one environment, so all have one frame rate.
+        movies: by caption, of one or more lines; all of one environment, so all have one frame
+            rate. A movie that is shorter than another one stays at its last frame.
+        form: Pillow's name of the format, one of `FORMATS`.
     """
     first = next(iter(movies.values()))
     stride = max(1, round(first.fps / MOST_FPS))
@@ -60,15 +65,10 @@ def teaching_webp(movies: Mapping[str, Movie]) -> bytes:
     durations = [round(1000 * stride / first.fps)] * len(frames)
     durations[-1] += round(1000 * PAUSE)
     file = io.BytesIO()
-    frames[0].save(
-        file,
-        "WEBP",
-        save_all=True,
-        append_images=frames[1:],
-        duration=durations,
-        loop=0,
-        quality=80,
-    )
+    settings: dict[str, Any] = {"duration": durations, "loop": 0}
+    if form == "WEBP":
+        settings["quality"] = 80
+    frames[0].save(file, form, save_all=True, append_images=frames[1:], **settings)
     return file.getvalue()
 
 
@@ -77,13 +77,15 @@ def _side_by_side(movies: Mapping[str, Movie], moment: int) -> Image.Image:
         (caption, _panel(movie.frames[min(moment, len(movie.frames) - 1)], movie.pixelated))
         for caption, movie in movies.items()
     ]
-    height = panels[0][1].height
-    picture = Image.new("RGB", (PANEL_WIDTH * len(panels), height + CAPTION_HEIGHT), "white")
+    height, lines = panels[0][1].height, max(caption.count("\n") + 1 for caption in movies)
+    room = CAPTION_HEIGHT + (lines - 1) * LINE_HEIGHT
+    step = PANEL_WIDTH + GAP
+    picture = Image.new("RGB", (step * len(panels) - GAP, height + room), "white")
     draw, font = ImageDraw.Draw(picture), ImageFont.load_default(14)
     for number, (caption, panel) in enumerate(panels):
-        picture.paste(panel, (number * PANEL_WIDTH, 0))
-        middle = (number * PANEL_WIDTH + PANEL_WIDTH / 2, height + CAPTION_HEIGHT / 2)
-        draw.text(middle, caption, "black", font, "mm")
+        picture.paste(panel, (number * step, 0))
+        middle = (number * step + PANEL_WIDTH / 2, height + room / 2)
+        draw.text(middle, caption, "black", font, "mm", align="center")
     return picture
 
 

@@ -486,7 +486,7 @@ def _id_problem(ulid: str, folder: Path) -> str:
     Ids become parts of paths, so they must have their form, and no folder may claim another's id.
     """
     if not is_ulid(ulid):
-        return f"has `{ulid!s:.40}` as its id, which is none: restore it from a copy"
+        return f"has `{ulid!s:.40}` as its id, which is not a run's id: restore it from a copy"
     if folder.name != ulid and folder.resolve().name != ulid:
         return f"is of run `{ulid}`, but its folder is called `{folder.name}`: rename the folder"
     return ""

@@ -1,10 +1,13 @@
 """The entry of PPO."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.rollouts import rollouts_of
 from backflip.core.settings import (
+    LARGEST_COUNT,
+    Bounds,
     Count,
     Fraction,
     LearningRate,
@@ -25,6 +28,10 @@ class PPOConfig:
         env_steps: env steps of one seed in total; the schedules end there.
         num_envs: N, environments side by side.
         rollout_length: T, env steps of each environment between two updates.
+        episode_steps: env steps after which training truncates an episode, with V of the last state
+            in place of what would follow (arXiv:1712.00378); 0: only the environment's own limit.
+            Evaluations have whole episodes.
+        whole_share: share of the environments that `episode_steps` leaves alone.
         epochs: passes over each batch.
         minibatches: gradient steps in one pass; divides T N.
         learning_rate: Adam's step size at the start.
@@ -49,11 +56,16 @@ class PPOConfig:
         normalize_obs: scale vector observations by running mean and standard deviation.
         normalize_rewards: divide rewards by the running standard deviation of the discounted
             return.
+        wrap_angles: networks see angles of joints that turn without limit within [-π, π), of
+            environments that name them: the MuJoCo tasks.
+        bound_mean: keep the mean of a continuous policy within the action space, by tanh.
     """
 
     env_steps: Count = 100_000
     num_envs: Count = 8
     rollout_length: Count = 32
+    episode_steps: Annotated[int, Bounds(0, LARGEST_COUNT)] = 0
+    whole_share: Fraction = 0.0
     epochs: Count = 20
     minibatches: Count = 1
     learning_rate: LearningRate = 1e-3
@@ -73,6 +85,8 @@ class PPOConfig:
     initial_log_std: LogStd = 0.0
     normalize_obs: bool = False
     normalize_rewards: bool = False
+    wrap_angles: bool = False
+    bound_mean: bool = False
 
     @property
     def updates(self) -> int:
@@ -102,6 +116,7 @@ ENTRY = AlgorithmEntry(
             "clip_range_end": 0.2,
             "normalize_obs": True,
             "normalize_rewards": True,
+            "wrap_angles": True,
         },
         # purejaxrl's settings of MinAtar, with fewer env steps.
         "grid": {

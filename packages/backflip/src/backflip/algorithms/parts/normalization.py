@@ -1,5 +1,7 @@
 """Observations and rewards divided by their running standard deviation.
 
+Angles are wrapped before they are scaled.
+
 Source: Huang et al. 2022, "The 37 implementation details of PPO": observations are shifted, scaled
 and clipped to ±10; rewards are scaled and clipped, never shifted.
 """
@@ -8,6 +10,7 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from backflip.core import statistics
@@ -21,6 +24,20 @@ def scale_obs(seen: RunningStatistics, obs: Float[Array, " B *shape"]) -> Float[
     """Return clip((o - μ) / σ, -10, 10) with the running μ and σ."""
     scale = jnp.maximum(seen.std, 1e-4)
     return jnp.clip((obs - seen.mean[None]) / scale[None], -10.0, 10.0)
+
+
+def wrap_angles(
+    angles: tuple[int, ...], obs: Float[Array, " *batch D"]
+) -> Float[Array, " *batch D"]:
+    """Return observations with the angles a of some indices as a - 2π ⌊(a + π) / 2π⌋.
+
+    The angle of a joint without limit grows with every turn, but the state is the same after each.
+    A network that sees the turns has to learn each of them separately.
+    """
+    turn = np.zeros((1,) * (obs.ndim - 1) + obs.shape[-1:], np.float32)
+    turn[..., list(angles)] = 2 * np.pi
+    turns = jnp.floor((obs + np.float32(np.pi)) / np.float32(2 * np.pi))
+    return obs - turn * turns
 
 
 def observe(seen: RunningStatistics, batch: Transition) -> RunningStatistics:

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from backflip.algorithms.parts.normalization import scale_obs
+from backflip.algorithms.parts.normalization import scale_obs, wrap_angles
 from backflip.core.distributions import Categorical, DiagonalNormal
-from backflip.core.spaces import Discrete
+from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.statistics import RunningStatistics
 from backflip.networks.actor_critic import ActorCritic
@@ -22,11 +22,15 @@ class Actor(NamedTuple):
         spec: the environment's spaces.
         net: policy and value function.
         normalize_obs: scale vector observations by running mean and standard deviation.
+        angles: indices of the observed numbers that are wrapped to [-π, π).
+        bound_mean: keep the mean of a continuous policy within the action space.
     """
 
     spec: EnvSpec
     net: ActorCritic
     normalize_obs: bool
+    angles: tuple[int, ...] = ()
+    bound_mean: bool = False
 
 
 @runtime_checkable
@@ -89,6 +93,8 @@ def with_saved_policy(state: Any, part: SavedPolicy) -> Any:
 
 def preprocess(actor: Actor, obs_statistics: RunningStatistics, obs: Any) -> Any:
     """Return the network's inputs. Every use of an observation goes through this function."""
+    if actor.angles:
+        obs = wrap_angles(actor.angles, obs)
     if actor.normalize_obs:
         obs = scale_obs(obs_statistics, obs)
     return actor.net.preprocess(obs)
@@ -101,7 +107,19 @@ def policy_and_value(
     head, value = actor.net.apply(params, inputs)
     if isinstance(actor.spec.action, Discrete):
         return Categorical(head), value
+    if actor.bound_mean:
+        head = bounded(actor.spec.action, head)
     return DiagonalNormal(head, jnp.broadcast_to(params["log_std"], head.shape)), value
+
+
+def bounded(space: Box, head: Float[Array, "B A"]) -> Float[Array, "B A"]:
+    """Return c + h tanh(x / h), with the center c and half the width h of the action space.
+
+    A mean far outside of the space has every sample clipped to the same action, so that nothing is
+    explored and no gradient leads back. Near zero, the head's unit is that of the action.
+    """
+    center, half = (space.high + space.low)[None] / 2, (space.high - space.low)[None] / 2
+    return jnp.tanh(head / half) * half + center
 
 
 def act(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> tuple[Any, ActionInfo]:

@@ -91,6 +91,8 @@ class Layout:
         prioritized: rows have priorities.
         seeds: number of seeds, whose environments are blocks of columns; above 1 in NumPy only.
         clip_rewards: true rewards are clipped to [-1, 1] when read.
+        recent_share: share of the drawn rows that come from the newest `recent` rows only.
+        recent: how many time steps those are.
     """
 
     length: int
@@ -107,6 +109,8 @@ class Layout:
     prioritized: bool
     seeds: int
     clip_rewards: bool
+    recent_share: float = 0.0
+    recent: int = 0
 
     @property
     def first_age(self) -> int:
@@ -146,11 +150,14 @@ def layout(
     seeds: int = 1,
     clip_rewards: bool = False,
     keeps_successors: bool = False,
+    recent_share: float = 0.0,
+    recent_env_steps: int = 0,
 ) -> Layout:
     """Return the layout of a replay of at most `capacity` env steps of each seed.
 
     L is a multiple of the rollout length, so that a rollout never wraps around. `num_envs` is per
     seed; the other arguments are those of `Layout`, where vectors always keep their successors.
+    `recent_env_steps` are those of each seed.
     """
     length = max(capacity // num_envs // rollout_length, 1) * rollout_length
     frame = spec.observation.shape
@@ -172,6 +179,8 @@ def layout(
         prioritized=prioritized,
         seeds=seeds,
         clip_rewards=clip_rewards,
+        recent_share=recent_share,
+        recent=max(-(-recent_env_steps // num_envs), 1),
     )
 
 
@@ -199,6 +208,12 @@ def ages(layout: Layout, replay: Replay) -> tuple[Any, Any]:
     """Return the first age and the end of ages (exclusive) to draw; age 0 is the oldest row."""
     last = namespace_of(replay.filled).maximum(replay.filled - layout.lead, layout.first_age + 1)
     return layout.first_age, last
+
+
+def recent_ages(layout: Layout, replay: Replay) -> tuple[Any, Any]:
+    """Return the first age and the end of ages (exclusive) of the newest `recent` rows to draw."""
+    first, last = ages(layout, replay)
+    return namespace_of(replay.filled).maximum(last - layout.recent, first), last
 
 
 def time_of(layout: Layout, replay: Replay, age: Any) -> Any:

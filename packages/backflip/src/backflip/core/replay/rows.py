@@ -81,7 +81,7 @@ def read_steps(layout: Layout, replay: Replay, place: Any) -> Steps:
     xp = namespace_of(replay.reward)
     time, column = place // layout.columns, place % layout.columns
     steps = _walk(layout, replay, time, column)
-    rows = [_one_step(layout, replay, step.time, column) for step in steps]
+    rows = [one_step(layout, replay, step.time, column) for step in steps]
     discounts = [xp.where(step.counts, step.discount, np.float32(0)) for step in steps]
 
     def stack(*of_each: Any) -> Any:
@@ -90,7 +90,7 @@ def read_steps(layout: Layout, replay: Replay, place: Any) -> Steps:
     return Steps(jax.tree.map(stack, *rows), stack(*discounts))
 
 
-def _one_step(layout: Layout, replay: Replay, time: Any, column: Any) -> Transition:
+def one_step(layout: Layout, replay: Replay, time: Any, column: Any) -> Transition:
     """Return transitions of one env step, with unclipped true rewards."""
     return Transition(
         obs=stack_frames(layout, replay, time, column),

@@ -63,6 +63,13 @@ def find(
     return node - tree.shape[0] // 2, tree[node] / xp.maximum(total, np.float32(SMALLEST))
 
 
+def chance_of(tree: Float[Any, " nodes"], index: Int[Any, "*n"]) -> Float[Any, "*n"]:
+    """Return the probability of leaves: their priority divided by the sum of all."""
+    return tree[index + tree.shape[0] // 2] / namespace_of(tree).maximum(
+        tree[1], np.float32(SMALLEST)
+    )
+
+
 def _levels(tree: Any) -> int:
     return (tree.shape[0] // 2).bit_length() - 1
 

@@ -8,6 +8,7 @@ of a healthy state. `penalty="smooth"` is the reward of rl-teacher instead, by t
 height of the torso (or what the task has for it) without threshold, and no cost of torques.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal, final
 
 import gymnasium
@@ -19,7 +20,7 @@ from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float
 
 from backflip.envs.mujoco.simulators import Simulators
-from backflip.envs.mujoco.tasks import TASKS
+from backflip.envs.mujoco.tasks import TASKS, unlimited_angles
 
 Penalty = Literal["threshold", "smooth"]  # of unhealthy states, with a fixed horizon
 
@@ -63,9 +64,12 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._generators = [np_random()[0] for _ in range(num_envs)]
         self._age, self._ended = np.zeros(num_envs, np.int64), np.zeros(num_envs, bool)
+        self._later_limits = np.full(num_envs, self.max_episode_steps)
+        self._limits = self._later_limits.copy()  # of the present episodes
         shape = self._task.observe(self._simulators).shape[1:]
         self.single_observation_space = Box(-np.inf, np.inf, shape, np.float64)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.angles = unlimited_angles(self._task, self._simulators)
 
     @property
     def data(self) -> list[Any]:
@@ -80,8 +84,15 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         for row, one in enumerate(seed or ()):
             self._generators[row] = np_random(one)[0]
         self._ended[:] = False
+        self._later_limits[:] = self.max_episode_steps
         self._begin(np.ones(self.num_envs, bool))
         return self._task.observe(self._simulators), {}
+
+    def shorten_episodes(self, first: Sequence[int], later: Sequence[int]) -> bool:
+        """Truncate the episode of row i after first[i] env steps, the next ones after later[i]."""
+        self._limits = np.minimum(first, self.max_episode_steps)
+        self._later_limits = np.minimum(later, self.max_episode_steps)
+        return True
 
     def step(
         self, actions: np.ndarray
@@ -100,7 +111,7 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         if resets.any():
             self._begin(resets)
         reward[resets] = 0.0
-        terminated, truncated = ~healthy & ~resets, self._age >= self.max_episode_steps
+        terminated, truncated = ~healthy & ~resets, self._age >= self._limits
         return self._finish(reward, terminated, truncated)
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -141,4 +152,4 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         for row in np.flatnonzero(rows).tolist():
             start = self._task.start(self._simulators, self._generators[row])
             self._simulators.place(row, *start)
-        self._age[rows] = 0
+        self._age[rows], self._limits[rows] = 0, self._later_limits[rows]

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import mujoco
 import numpy as np
 from jaxtyping import Bool, Float
 
 from backflip.envs.mujoco.simulators import Simulators
 
+_mujoco: Any = mujoco  # the bindings are only partly typed
 Numbers = Float[np.ndarray, " N"]
 Start = tuple[Float[np.ndarray, " Q"], Float[np.ndarray, " V"]]
 
@@ -358,3 +360,25 @@ TASKS = {
         smooth=_standing(_humanoid_x, 2, 1.0, speed=1.25, height=5.0),
     ),
 }
+
+
+def unlimited_angles(task: Task, simulators: Simulators) -> tuple[int, ...]:
+    """Return the indices of the observed angles of joints that turn without limit.
+
+    These are the numbers that grow by 2π when the joint has made a turn. The state of the first row
+    is lost.
+    """
+    model, still = simulators.model, np.zeros(simulators.model.nv)
+    hinges = (model.jnt_type == _mujoco.mjtJoint.mjJNT_HINGE) & (model.jnt_limited == 0)
+
+    def observed(positions: np.ndarray) -> Numbers:
+        simulators.place(0, positions, still)
+        return task.observe(simulators)[0]
+
+    found: set[int] = set()
+    for place in model.jnt_qposadr[hinges]:
+        turned = model.qpos0.copy()
+        turned[place] += 2 * np.pi
+        grown = observed(turned) - observed(model.qpos0.copy())
+        found |= set(np.flatnonzero(np.isclose(grown, 2 * np.pi)).tolist())
+    return tuple(sorted(found))

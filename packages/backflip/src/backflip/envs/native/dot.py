@@ -120,7 +120,8 @@ class Dot:
         1; smaller remainders have reward 0. Walks that return to a position have return 0.
         """
         away = jnp.abs(state.position - jnp.asarray(self.goal))
-        return jnp.sum(away // SKIP + (away % SKIP == SKIP - 1)).astype(jnp.float32)
+        last = (away % SKIP == SKIP - 1).astype(away.dtype)
+        return jnp.sum(away // SKIP + last).astype(jnp.float32)
 
 
 def _corners(before: Int[Array, " 2"], after: Int[Array, " 2"]) -> Int[Array, "2 2"]:

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from backflip.core.spec import EnvSpec
+from backflip.envs.arguments import PENALTY
 from backflip.envs.ids import (
     ATARI_PREFIX,
     CONTROL_PREFIX,
@@ -61,7 +62,8 @@ def view_of(env_id: str, spec: EnvSpec, env_args: Mapping[str, Any]) -> View:
         return PixelsView(env_args.get("frameskip", ATARI_SKIP) / ATARI_FRAMES)
     name = _name(env_id)
     if _is_simulated(name):
-        return planar_view(spec, name, env_args) or MujocoView(spec, name, env_args)
+        drawn = {key: value for key, value in env_args.items() if key != PENALTY.name}
+        return planar_view(spec, name, drawn) or MujocoView(spec, name, drawn)
     seen = observation_view(spec)
     return seen if env_id in NATIVE else RenderedView(seen, partial(render_fps, env_id))
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, final
 
 import numpy as np
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import Float, UInt8
 
 from backflip.core.spec import EnvSpec
 from backflip.envs.views.mujoco_worker import (
@@ -32,6 +32,7 @@ from backflip.envs.views.mujoco_worker import (
     send,
 )
 from backflip.envs.views.numbers import NumbersView
+from backflip.envs.views.recorded_states import RecordedStates
 from backflip.envs.views.view import HEIGHT, WIDTH, View, mix
 from runshelf.errors import UsageError, UserFacingError
 
@@ -68,7 +69,7 @@ class Model:
 
 
 @final
-class MujocoView:
+class MujocoView(RecordedStates):
     """Poses are the simulator's positions and velocities.
 
     The process starts with the first call of `draw` or `step_seconds`.
@@ -100,20 +101,6 @@ class MujocoView:
         """The library that MuJoCo draws with, as in MUJOCO_GL."""
         with self._lock:
             return self._started().library
-
-    def draws(self, scene: Shaped[np.ndarray, "..."]) -> bool:
-        """Return whether states were recorded."""
-        return scene.size > 0
-
-    def poses(
-        self,
-        obs: Float[np.ndarray, "n ..."],
-        next_obs: Float[np.ndarray, "n ..."],
-        scene: Float[np.ndarray, "K S"],
-    ) -> Float[np.ndarray, "K S"]:
-        """Return the recorded states; the state after the last env step is not recorded."""
-        del obs, next_obs
-        return scene.astype(np.float64)
 
     def between(
         self,

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import Float, UInt8
 
 from backflip.core.spec import EnvSpec
 from backflip.envs.views import backdrop
@@ -20,6 +20,7 @@ from backflip.envs.views.planar_camera import camera_of
 from backflip.envs.views.planar_figure import ALL, FIXED, MOVING, Figure
 from backflip.envs.views.planar_model import PlanarModel
 from backflip.envs.views.polygons import paint
+from backflip.envs.views.recorded_states import RecordedStates
 from backflip.envs.views.view import View, mix
 
 OWN_CAMERA = CAMERA_ARGS | {"default_camera_config", "width", "height"}
@@ -44,7 +45,7 @@ def planar_view(spec: EnvSpec, name: str, env_args: Mapping[str, Any]) -> "Plana
 
 
 @final
-class PlanarView:
+class PlanarView(RecordedStates):
     """Poses are the simulator's positions and velocities.
 
     Args:
@@ -64,20 +65,6 @@ class PlanarView:
     def step_seconds(self) -> float:
         """Return the duration of an env step in the simulator's time."""
         return self._planar.seconds
-
-    def draws(self, scene: Shaped[np.ndarray, "..."]) -> bool:
-        """Return whether states were recorded."""
-        return scene.size > 0
-
-    def poses(
-        self,
-        obs: Float[np.ndarray, "n ..."],
-        next_obs: Float[np.ndarray, "n ..."],
-        scene: Float[np.ndarray, "K S"],
-    ) -> Float[np.ndarray, "K S"]:
-        """Return the recorded states; the state after the last env step is not recorded."""
-        del obs, next_obs
-        return scene.astype(np.float64)
 
     def between(
         self,

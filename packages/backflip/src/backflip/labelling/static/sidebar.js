@@ -21,6 +21,7 @@ export function showTally(state) {
   put("rate", teaching(state) ? rate(tally, budget) : "");
   put("until", untilLearning(state));
   put("agreement", agreement(tally));
+  put("careless", careless(tally));
 }
 
 /** Plays the agent's latest episode if it is new. */
@@ -63,6 +64,11 @@ function agreement(tally) {
   const own = tally.repeated && `Same answer when a pair came again: ${alike(tally.self_agreement, tally.repeated)}`;
   const others = tally.shared && `Same answer as another person: ${alike(tally.agreement, tally.shared)}`;
   return [own, others].filter(Boolean).join(" · ");
+}
+
+function careless(tally) {
+  if (!tally.careless) return "";
+  return `Please take care: ${tally.careless.replaceAll("`", "")}. Press ↓ if you cannot tell.`;
 }
 
 function verdict(model, answer) {

@@ -153,6 +153,22 @@ def _model(
     return best._replace(found=jnp.concatenate(weights))
 
 
+def prior_variances(
+    groups: Sequence[int], labelled: Labelled, chances: Float[Array, " V"]
+) -> Float[Array, " F"]:
+    """Return the prior variance of each weight, Σ_v P(v) α_vg s_g², the mean over combinations v.
+
+    Args:
+        groups: the sizes of the groups.
+        labelled: the labels.
+        chances: P(v), the posterior probability of each combination.
+    """
+    of_groups = chances @ _combinations(len(groups))
+    scales = jnp.stack(_scaled_groups(labelled, groups).scales)
+    each = of_groups * jnp.square(scales)
+    return jnp.concatenate([jnp.broadcast_to(x, n) for x, n in zip(each, groups, strict=True)])
+
+
 class _Scaled(NamedTuple):
     """Each group's differences, scaled to a mean squared length of 1; the scales; the kernels."""
 

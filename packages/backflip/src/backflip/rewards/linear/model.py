@@ -1,70 +1,83 @@
-"""The linear reward model and the additive one, which has one more group of features.
+"""The linear reward models: Bayesian weights on a representation.
 
-`features` has the inputs, `evidence` the fit of the weights.
+`backflip.rewards.representations` has the features, `evidence` the fit of the weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, UInt32
+from jaxtyping import Array, Float, Int, UInt32
 
 from backflip.core.blas import one_blas_thread
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import row_of, stack_rows
 from backflip.core.types import Transition
-from backflip.rewards.inputs import (
-    ClipEncoder,
-    EncodedClip,
-    apply_to_steps,
-    observation_size,
-    observation_vectors,
+from backflip.rewards.inputs import CLIPS_AT_ONCE, ClipEncoder, EncodedClip, apply_to_steps
+from backflip.rewards.interface import (
+    Embedding,
+    Fitted,
+    LabelledComparison,
+    ObservedClip,
+    Opinions,
 )
-from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
-from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit
-from backflip.rewards.linear.features import (
-    KNOTS,
-    Encoder,
-    Thresholds,
-    distance_weights,
-    encoded_size,
-    features,
-    fit_encoder,
-    fit_thresholds,
-    group_sizes,
-)
+from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
 from backflip.rewards.measures import (
     LARGEST_REWARD,
+    LARGEST_SPARSE,
+    Labels,
     label_metrics,
     reward_metrics,
     scale_of,
+    sparse_scale,
 )
+from backflip.rewards.representations.additive import AdditiveFeatures
+from backflip.rewards.representations.change_map import ChangeMap
+from backflip.rewards.representations.collapse import has_collapsed
+from backflip.rewards.representations.interface import Inputs, Representation, Seen
+from backflip.rewards.representations.slow import SlowFeatures
 
 TIE = 0.5  # `left_preferred` of a tie
+SMALLEST_VARIANCE = 1e-20  # of a weight, where it divides
+
+
+class Sparse(NamedTuple):
+    """The rest of the scale of a sparse reward (`measures.SparseScale`)."""
+
+    dead_zone: Float[Array, ""]
 
 
 class LinearParameters(NamedTuple):
     """One seed's fitted reward, r(x) = clip((w̄ᵀf(x) - offset) / scale, -3, 3).
 
+    A sparse reward is r(x) = clip(soft(w̄ᵀf(x) - offset) / scale, -1.5, 1.5).
+
     Attributes:
-        encoder: maps observation vectors to z.
+        encoder: the representation's arrays.
         weights: w̄, the mean of the mixture fitted to all labels.
         offset: subtracted from w̄ᵀf(x).
-        scale: divides w̄ᵀf(x) - offset.
+        scale: divides what is left.
         members: w of each member, fitted to a bootstrap sample; differences of wᵀf summed over
             clips are logits.
-        thresholds: of the threshold group; `()` in the linear model.
+        thresholds: of the threshold group; `()` in other representations.
+        sparse: the dead zone of a sparse reward; `()` for other rewards.
     """
 
-    encoder: Encoder
+    encoder: Any
     weights: Float[Array, " F"]
     offset: Float[Array, ""]
     scale: Float[Array, ""]
     members: Float[Array, "M F"]
-    thresholds: Thresholds | tuple[()] = ()
+    thresholds: Any = ()
+    sparse: Sparse | tuple[()] = ()
+
+    @property
+    def inputs(self) -> Inputs:
+        """What the features are computed with."""
+        return Inputs(self.encoder, self.thresholds)
 
 
 class LinearRewardModel:
@@ -76,50 +89,55 @@ class LinearRewardModel:
         clip_length: unused.
     """
 
-    knots = 0  # thresholds of each number
+    representation_of: Callable[[EnvSpec], Representation] = SlowFeatures
+    sparse = False  # whether the reward is scaled as one that is the same in most steps
 
     def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
         del clip_length
         self._spec, self._labels = spec, labels
-        self._groups = group_sizes(spec, self.knots)
-        self._clips = ClipEncoder(spec)
-        self._random: list[_Random] = []  # one for each seed
+        self.representation = type(self).representation_of(spec)
+        self._groups = tuple(size for size in self.representation.sizes if size)
+        self._see = partial(_see, self.representation)
+        self._clips = ClipEncoder(self._see)
+        self._random: list[Seen] = []  # one for each seed
         self._encoders: dict[int, _FittedEncoder] = {}  # by the row of the seed
+        self._ensembles: dict[int, _FittedEnsemble] = {}  # by the row of the seed
 
     def initial(self, seeds: int) -> LinearParameters:
         """Return parameters of a reward that is zero everywhere."""
-        size, k = observation_size(self._spec), encoded_size(self._spec)
-        encoder = Encoder(jnp.zeros(size), jnp.zeros((size, k)), jnp.ones(k))
-        members = jnp.zeros((MEMBERS, sum(self._groups)))
-        ones = jnp.ones((k, self.knots))
-        thresholds = Thresholds(0 * ones, ones) if self.knots else ()
-        numbers = (members[0], jnp.zeros(()), jnp.ones(()), members)
-        blank = LinearParameters(encoder, *numbers, thresholds)
-        return stack_rows([blank] * seeds)
+        encoder, thresholds = self.representation.initial()
+        members, zero = jnp.zeros((MEMBERS, sum(self.representation.sizes))), jnp.zeros(())
+        sparse = Sparse(zero) if self.sparse else ()
+        numbers = (members[0], zero, jnp.ones(()), members)
+        return stack_rows([LinearParameters(encoder, *numbers, thresholds, sparse)] * seeds)
 
     def predict(self, parameters: LinearParameters, batch: Transition) -> Float[Array, "T N"]:
         """Return the predicted reward of a batch; the true reward is not read."""
-        spec = self._spec
+        spec, see = self._spec, self.representation.see
 
         def row(step: tuple[Array, Array, Array]) -> Float[Array, " N"]:
             obs, action, next_obs = step
-            before, after = (
-                observation_vectors(spec, newest_frame(spec, x)) for x in (obs, next_obs)
-            )
-            found = features(spec, parameters.encoder, before, action, after, parameters.thresholds)
-            reward = (found @ parameters.weights - parameters.offset) / parameters.scale
-            return jnp.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
+            seen = see(newest_frame(spec, obs), newest_frame(spec, next_obs))
+            return self.predict_seen(parameters, seen, action)
 
         return jax.lax.map(row, (batch.obs, batch.action, batch.next_obs))
 
+    def predict_seen(
+        self, parameters: LinearParameters, seen: Seen, action: Any
+    ) -> Float[Array, " B"]:
+        """Return the reward of B steps, of which `representation.see` kept `seen`."""
+        before, after = seen
+        found = self.representation.features(parameters.inputs, before, action, after)
+        return _reward(parameters, found @ parameters.weights)
+
     def observe(self, record: Transition) -> None:
-        """Keep the observations of one seed's random policy to fit encoders to."""
-
-        def vectors(observations: Any) -> Float[np.ndarray, "B D"]:  # row by row: to save memory
-            rows = np.stack([self._clips.vectors(row) for row in observations])
-            return rows[record.valid]
-
-        self._random.append(_Random(vectors(record.obs), vectors(record.next_obs)))
+        """Keep what one seed's random policy saw, to fit the representation to."""
+        rows = [
+            tuple(map(np.asarray, self._see(*both)))
+            for both in zip(record.obs, record.next_obs, strict=True)  # row by row: to save memory
+        ]
+        before, after = (np.stack(x)[record.valid] for x in zip(*rows, strict=True))
+        self._random.append(Seen(before, after))
 
     def fit(
         self,
@@ -141,25 +159,31 @@ class LinearRewardModel:
         steps = [self._steps(e, one) for e, one in zip(encoders, comparisons, strict=True)]
         room = max([self._labels, *map(len, comparisons)])
         labelled = stack_rows([_padded(one, room) for one in steps])
-        ensembles = jax.tree.map(np.asarray, _fit_seeds(self._groups.used, labelled, keys))
+        ensembles = jax.tree.map(np.asarray, _fit_seeds(self._groups, labelled, keys))
+        for row, one in enumerate(comparisons):
+            self._ensembles[row] = _FittedEnsemble(answers_of(one), row_of(ensembles, row))
         fitted = [
-            _scaled(encoder, self._or_explore(row_of(ensembles, i), one), one)
+            _scaled(encoder, _or_nothing(row_of(ensembles, i), one), one, self.sparse)
             for i, (encoder, one) in enumerate(zip(encoders, steps, strict=True))
         ]
-        return Fitted(stack_rows([one for one, _ in fitted]), [metrics for _, metrics in fitted])
+        collapsed = [
+            {"reward_model_collapsed": float(self._has_collapsed(*both))}
+            for both in zip(encoders, comparisons, strict=True)
+        ]
+        metrics = [one | more for (_, one), more in zip(fitted, collapsed, strict=True)]
+        return Fitted(stack_rows([one for one, _ in fitted]), metrics)
 
-    def _or_explore(self, ensemble: Ensemble, steps: "_Steps") -> Ensemble:
-        """Return the ensemble, or, if all answers are ties, the reward of exploring.
+    def _has_collapsed(self, inputs: Inputs, comparisons: Sequence[LabelledComparison]) -> bool:
+        """Return whether the features of a seed's newest labelled clips have collapsed.
 
-        Then nothing is known but that the clips so far are alike. What the fit leaves is rounding
-        noise, which the scaling of the reward would blow up. The reward is the squared distance
-        from the mean of the observed data instead, so that the policy shows something new.
+        Actions do not count: they are held at zero.
         """
-        if not len(steps.left_preferred) or (steps.left_preferred != TIE).any():
-            return ensemble
-        distance = distance_weights(self._spec, self._groups)
-        models = np.broadcast_to(distance, ensemble.models.shape)
-        return ensemble._replace(models=models, members=np.zeros_like(ensemble.members))
+        clips = self._clips.labelled(comparisons[-CLIPS_AT_ONCE // 2 :])
+        if not clips:
+            return False
+        still = [clip._replace(action=np.zeros_like(clip.action)) for clip in clips]
+        alive = np.stack([clip.alive for clip in clips])
+        return has_collapsed(self._clip_features(inputs, still)[alive])
 
     def opinions(
         self, parameters: LinearParameters, clips: Sequence[ObservedClip]
@@ -173,18 +197,55 @@ class LinearRewardModel:
         if not weights.any():
             return None
         encoded = [self._clips.encode(clip) for clip in clips]
-        found = self._clip_features(_Inputs(parameters.encoder, parameters.thresholds), encoded)
+        found = self._clip_features(parameters.inputs, encoded)
         alive = np.stack([clip.alive for clip in encoded])
         raw, of_members = found @ weights, found @ members.T
         mean, scale = of_members.mean(-1), np.asarray(parameters.scale)
         factor = (raw * mean).sum() / max(float(np.square(mean).sum()), 1e-12)
-        reward = (raw - np.asarray(parameters.offset)) / scale
-        reward = np.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
+        reward = _reward(jax.tree.map(np.asarray, parameters), raw)
         spread = np.abs(factor) * of_members.std(-1) / scale
         reward, spread = ((x * alive).astype(np.float32) for x in (reward, spread))
         return Opinions(reward, spread, (found * alive[..., None]).sum(1) @ members.T)
 
-    def _encoder(self, row: int, comparisons: Sequence[LabelledComparison]) -> "_Inputs":
+    def embed(
+        self,
+        row: int,
+        comparisons: Sequence[LabelledComparison],
+        clips: Sequence[ObservedClip],
+    ) -> Embedding | None:
+        """Return clips and labels in features scaled to a prior N(0, I) of the weights.
+
+        The prior is the mean over the models of the mixture, and so are the weights.
+        """
+        if not comparisons:
+            return None
+        inputs = self._encoder(row, comparisons)
+        steps = self._steps(inputs, comparisons)
+        labelled = _padded(steps, max(self._labels, len(comparisons)))
+        ensemble = self._ensemble(row, comparisons, labelled)
+        variances = _prior_variances(self._groups, labelled, ensemble.chances)
+        root = np.sqrt(np.maximum(variances, SMALLEST_VARIANCE))
+        weights, tie_width = (ensemble.chances @ x for x in (ensemble.models, ensemble.tie_widths))
+        encoded = [self._clips.encode(clip) for clip in clips]
+        alive = np.stack([clip.alive for clip in encoded])[..., None]
+        sums = (self._clip_features(inputs, encoded) * alive).sum(1)
+        differences = steps.sums[0::2] - steps.sums[1::2]
+        return Embedding(sums * root, differences * root, weights / root, float(tie_width))
+
+    def _ensemble(
+        self, row: int, comparisons: Sequence[LabelledComparison], labelled: Labelled
+    ) -> Ensemble:
+        """Return what was fitted to these labels, or fit it: a resumed run has not."""
+        known = self._ensembles.get(row)
+        if known is None or known.answers != answers_of(comparisons):
+            key = np.zeros((1, 2), np.uint32)  # only of members, which are not used
+            with one_blas_thread():
+                fitted = _fit_seeds(self._groups, stack_rows([labelled]), key)
+            ensemble = row_of(jax.tree.map(np.asarray, fitted), 0)
+            known = self._ensembles[row] = _FittedEnsemble(answers_of(comparisons), ensemble)
+        return known.ensemble
+
+    def _encoder(self, row: int, comparisons: Sequence[LabelledComparison]) -> Inputs:
         """Return a seed's encoder and thresholds.
 
         They are fitted again each time its labels have doubled. The labels determine when that
@@ -199,30 +260,29 @@ class LinearRewardModel:
             self._encoders[row] = known
         return known.inputs
 
-    def _inputs_of(self, random: "_Random", clips: Sequence[EncodedClip]) -> "_Inputs":
+    def _inputs_of(self, random: Seen, clips: Sequence[EncodedClip]) -> Inputs:
         """Return what is fitted to one seed's random policy and labelled clips."""
         befores = [random.before, *(clip.before[clip.alive] for clip in clips)]
         after = np.concatenate([random.after, *(clip.after[clip.alive] for clip in clips)])
-        encoder = fit_encoder(np.concatenate(befores), after)
-        return _Inputs(encoder, fit_thresholds(encoder, after) if self.knots else ())
+        return self.representation.fit(np.concatenate(befores), after)
 
-    def _steps(self, inputs: "_Inputs", comparisons: Sequence[LabelledComparison]) -> "_Steps":
+    def _steps(self, inputs: Inputs, comparisons: Sequence[LabelledComparison]) -> "_Steps":
         if not comparisons:  # one step with features of zero gives a reward of zero
             size = sum(self._groups)
-            none = np.zeros((0, size), np.float32)
-            return _Steps(np.zeros((1, size), np.float32), none, True, np.zeros(0))
+            none, one = np.zeros((0, size), np.float32), np.zeros((1, size), np.float32)
+            return _Steps(one, none, np.zeros(1, int), True, np.zeros(0))
         clips = self._clips.labelled(comparisons)
         every = self._clip_features(inputs, clips)
         alive = np.stack([clip.alive for clip in clips])
         sums = (every * alive[..., None]).sum(1)
         preferred = np.array([one.left_preferred for one in comparisons])
-        return _Steps(every[alive], sums, bool(alive.all()), preferred)
+        return _Steps(every[alive], sums, np.nonzero(alive)[0], bool(alive.all()), preferred)
 
     def _clip_features(
-        self, inputs: "_Inputs", clips: Sequence[EncodedClip]
+        self, inputs: Inputs, clips: Sequence[EncodedClip]
     ) -> Float[np.ndarray, "clips L F"]:
         def found(before: Any, action: Any, after: Any) -> Any:
-            return _features(self._spec, inputs.encoder, before, action, after, inputs.thresholds)
+            return _features(self.representation, inputs, before, action, after)
 
         return apply_to_steps(found, clips)
 
@@ -231,28 +291,29 @@ class LinearRewardModel:
 class AdditiveRewardModel(LinearRewardModel):
     """The linear model with the threshold group: an additive function of each number."""
 
-    knots = KNOTS
+    representation_of = AdditiveFeatures
 
 
-class _Inputs(NamedTuple):
-    """What features are computed with; fitted without labels."""
+@final
+class ChangeMapRewardModel(LinearRewardModel):
+    """The linear model of where an image changes, for rewards of events such as a game's score."""
 
-    encoder: Encoder
-    thresholds: Thresholds | tuple[()]
-
-
-class _Random(NamedTuple):
-    """Observation vectors before and after each step of one seed's random policy."""
-
-    before: Float[np.ndarray, "B D"]
-    after: Float[np.ndarray, "B D"]
+    representation_of = ChangeMap
+    sparse = True
 
 
 class _FittedEncoder(NamedTuple):
     """An encoder with thresholds, and the queries whose clips they were fitted to."""
 
     queries: tuple[int, ...]
-    inputs: _Inputs
+    inputs: Inputs
+
+
+class _FittedEnsemble(NamedTuple):
+    """An ensemble, and the labels that it was fitted to."""
+
+    answers: tuple[tuple[int, float], ...]
+    ensemble: Ensemble
 
 
 class _Steps(NamedTuple):
@@ -260,11 +321,34 @@ class _Steps(NamedTuple):
 
     alive: Float[np.ndarray, "steps F"]
     sums: Float[np.ndarray, "clips F"]
+    clip: Int[np.ndarray, " steps"]
     endless: bool
     left_preferred: Float[np.ndarray, " labels"]
 
 
-_features = jax.jit(features, static_argnums=0)
+_prior_variances = jax.jit(prior_variances, static_argnums=0)
+
+
+# One program serves all models of an environment: representations of one spec are equal.
+@partial(jax.jit, static_argnums=0)
+def _see(representation: Representation, obs: Any, next_obs: Any) -> Seen:
+    return representation.see(obs, next_obs)
+
+
+@partial(jax.jit, static_argnums=0)
+def _features(
+    representation: Representation, inputs: Inputs, before: Any, action: Any, after: Any
+) -> Float[Array, "B F"]:
+    return representation.features(inputs, before, action, after)
+
+
+def _reward(parameters: LinearParameters, raw: Any) -> Any:
+    """Return the reward for w̄ᵀf(x), a JAX or a NumPy array."""
+    x, largest = raw - parameters.offset, LARGEST_REWARD
+    if isinstance(parameters.sparse, Sparse):
+        (dead_zone,) = parameters.sparse
+        x, largest = x - x.clip(-dead_zone, dead_zone), LARGEST_SPARSE
+    return (x / parameters.scale).clip(-largest, largest)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -275,6 +359,23 @@ def _fit_seeds(groups: tuple[int, ...], labelled: Labelled, keys: Array) -> Ense
         return fit(seed[0], groups, jax.random.wrap_key_data(seed[1]))
 
     return jax.lax.map(one, (labelled, keys))
+
+
+def answers_of(comparisons: Sequence[LabelledComparison]) -> tuple[tuple[int, float], ...]:
+    """Return the query and the preference of each label."""
+    return tuple((one.query, float(one.left_preferred)) for one in comparisons)
+
+
+def _or_nothing(ensemble: Ensemble, steps: _Steps) -> Ensemble:
+    """Return the ensemble, or, if all answers are ties, that of a reward of zero.
+
+    Then nothing is known but that the clips so far are alike. What the fit leaves is rounding
+    noise, which the scaling of the reward would blow up.
+    """
+    if not len(steps.left_preferred) or (steps.left_preferred != TIE).any():
+        return ensemble
+    models, members = np.zeros_like(ensemble.models), np.zeros_like(ensemble.members)
+    return ensemble._replace(models=models, members=members)
 
 
 def _padded(steps: _Steps, room: int) -> Labelled:
@@ -288,7 +389,7 @@ def _padded(steps: _Steps, room: int) -> Labelled:
 
 
 def _scaled(
-    inputs: _Inputs, ensemble: Ensemble, steps: _Steps
+    inputs: Inputs, ensemble: Ensemble, steps: _Steps, sparse: bool
 ) -> tuple[LinearParameters, dict[str, float]]:
     """Return one seed's parameters, scaled over all labelled clips, and metrics.
 
@@ -297,10 +398,19 @@ def _scaled(
     spread = scale_of(steps.alive @ ensemble.models.T, steps.endless).spread
     weights = (ensemble.models / spread[:, None]).T @ ensemble.chances
     raw = steps.alive @ weights
-    offset, scale = (x[0] for x in scale_of(raw[:, None], steps.endless))
+    if sparse:
+        held_out = np.asarray(ensemble.drawn)[:, : len(steps.left_preferred)].T == 0
+        labels = Labels(steps.clip, steps.left_preferred)
+        offset, dead_zone, scale = sparse_scale(
+            raw, steps.alive @ ensemble.members.T, held_out, labels
+        )
+        rest = Sparse(jnp.float32(dead_zone))
+    else:
+        offset, scale = (x[0] for x in scale_of(raw[:, None], steps.endless))
+        rest = ()
     numbers = (weights, offset, scale, ensemble.members)
     w, b, c, members = (jnp.asarray(x, jnp.float32) for x in numbers)
-    parameters = LinearParameters(inputs.encoder, w, b, c, members, inputs.thresholds)
+    parameters = LinearParameters(inputs.encoder, w, b, c, members, inputs.thresholds, rest)
     return parameters, _metrics(ensemble, steps, (raw - offset) / scale)
 
 

@@ -2,12 +2,16 @@
 
 Each member is fitted to a bootstrap sample of the labels by Adam, with the loss
 
-    Σ_labels -log P[label] / n  +  λ ‖w‖²,    P[left ≻ right] = 0.9 σ(R_left - R_right) + 0.05
+    Σ_labels -log P[label] / n  +  λ ‖w‖²  +  ½ (log θ)² / n
 
-where R is the sum of the member's output over the alive steps of a clip; a tie counts as half of
-each answer. The labels outside the sample, 1/e of them on average, are the member's validation
-set. Every `CHECK_EVERY` updates λ grows by a factor if the validation loss is more than 1.5 times
-the training loss, and shrinks if it is less than 1.1 times.
+where P is the ordinal model of `backflip.core.losses.answer_probabilities` with ε = 0.1, of the
+difference R_left - R_right; R is the sum of the member's output over the alive steps of a clip. The
+width θ of ties is a parameter of the member, with a log-normal prior; for a teacher who never
+answers with a tie it is 0, and P[left ≻ right] = 0.9 σ(R_left - R_right) + 0.05. (In runs before
+2026-11-23 there is no θ, and a tie counts as half of each answer.) The labels outside the sample,
+1/e of them on average, are the member's validation set. Every `CHECK_EVERY` updates λ grows by a
+factor if the validation loss is more than 1.5 times the training loss, and shrinks if it is less
+than 1.1 times.
 
 Every fit starts from new weights. The result depends only on the labels and the key: a resumed run
 needs no optimiser state, and undone labels have no effect.
@@ -24,7 +28,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from backflip.algorithms.parts.adam import adam_step
-from backflip.core.losses import preference_loss
+from backflip.core.losses import NO_TIES, answer_probabilities, preference_loss
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params
 from backflip.rewards.network.architecture import (
@@ -40,6 +44,7 @@ UPDATES = 500
 CHECK_EVERY = 20  # updates
 LABELS_AT_ONCE = 16  # minibatch of each update
 LEARNING_RATE = 1e-3
+WIDTH_SHARE = 20.0  # times the learning rate, of log θ: 500 updates can move it by 10
 FIRST_PENALTY, LEAST_PENALTY, LARGEST_PENALTY = 1e-3, 1e-6, 1.0  # λ
 PENALTY_FACTOR = 1.5
 LEAST_RATIO, LARGEST_RATIO = 1.1, 1.5  # of validation loss to training loss
@@ -68,6 +73,7 @@ class Ensemble(NamedTuple):
         penalty: the last λ.
         training_loss: the mean over each member's sample, without the penalty.
         validation_loss: the mean over its held-out labels; NaN if there are none.
+        tie_width: θ; 0 without ties, and if they count as halves.
     """
 
     standardiser: Standardiser
@@ -77,21 +83,32 @@ class Ensemble(NamedTuple):
     penalty: Float[Array, " M"]
     training_loss: Float[Array, " M"]
     validation_loss: Float[Array, " M"]
+    tie_width: Float[Array, " M"]
+
+
+class _Fitting(NamedTuple):
+    """What the fit of a member changes: the weights, and log θ; `()` if ties count as halves."""
+
+    params: Params
+    log_width: Float[Array, ""] | tuple[()]
 
 
 class _Member(NamedTuple):
     """One member during the fit."""
 
-    params: Params
+    fitting: _Fitting
     moments: optax.ScaleByAdamState
     penalty: Float[Array, ""]
 
 
-def fit(spec: EnvSpec, labelled: Labelled, start: Params, key: PRNGKeyArray) -> Ensemble:
+def fit(
+    spec: EnvSpec, ordinal: bool, labelled: Labelled, start: Params, key: PRNGKeyArray
+) -> Ensemble:
     """Return the fitted ensemble.
 
     Args:
         spec: the environment's spec.
+        ordinal: ties have a width; false: they count as half of each answer.
         labelled: the labels.
         start: initial weights of the members, with a leading axis M.
         key: for the bootstrap samples and the minibatches.
@@ -101,12 +118,25 @@ def fit(spec: EnvSpec, labelled: Labelled, start: Params, key: PRNGKeyArray) -> 
     def member(params: Params, key: PRNGKeyArray) -> tuple[Any, ...]:
         sample, order = jax.random.split(key)
         drawn = bootstrap(sample, labelled.weight)
-        fitted = _fit_member(spec, standardiser, labelled, drawn, params, order)
-        outputs = all_outputs(spec, standardiser, fitted.params, labelled)
-        losses = split_losses(outputs, labelled, drawn)
-        return fitted.params, outputs, drawn, fitted.penalty, *losses
+        begin = _Fitting(params, jnp.zeros(()) if ordinal else ())
+        fitted = _fit_member(spec, standardiser, labelled, drawn, begin, order)
+        outputs = all_outputs(spec, standardiser, fitted.fitting.params, labelled)
+        width = tie_width(fitted.fitting.log_width, labelled)
+        losses = split_losses(outputs, labelled, drawn, width)
+        known = jnp.float32(NO_TIES) if width is None else width
+        return fitted.fitting.params, outputs, drawn, fitted.penalty, *losses, known
 
     return Ensemble(standardiser, *jax.vmap(member)(start, jax.random.split(key, MEMBERS)))
+
+
+def tie_width(
+    log_width: Float[Array, ""] | tuple[()], labelled: Labelled
+) -> Float[Array, ""] | None:
+    """Return θ, which is 0 if no label is a tie; None if ties count as halves."""
+    if isinstance(log_width, tuple):
+        return None
+    tied = (labelled.left_preferred == 0.5) & (labelled.weight > 0)
+    return jnp.where(tied.any(), jnp.exp(log_width), NO_TIES)
 
 
 def standardiser_of(spec: EnvSpec, labelled: Labelled) -> Standardiser:
@@ -150,14 +180,23 @@ def _fit_member(
     standardiser: Standardiser,
     labelled: Labelled,
     drawn: Float[Array, " n"],
-    params: Params,
+    begin: _Fitting,
     key: PRNGKeyArray,
 ) -> _Member:
     sample = jnp.cumsum(drawn)
+    shares = None
+    if not isinstance(begin.log_width, tuple):
+        ones = jax.tree.map(jnp.ones_like, begin.params)
+        shares = _Fitting(ones, jnp.float32(WIDTH_SHARE))
 
-    def loss(params: Params, penalty: Array, batch: Labelled) -> Float[Array, ""]:
-        outputs = _outputs(spec, standardiser, params, batch)
-        return label_losses(outputs, batch).mean() + penalty * squared_weights(params)
+    def loss(fitting: _Fitting, penalty: Array, batch: Labelled) -> Float[Array, ""]:
+        outputs = _outputs(spec, standardiser, fitting.params, batch)
+        width = tie_width(fitting.log_width, labelled)
+        found = label_losses(outputs, batch, width).mean()
+        found += penalty * squared_weights(fitting.params)
+        if not isinstance(fitting.log_width, tuple):
+            found += 0.5 * jnp.square(fitting.log_width) / jnp.maximum(sample[-1], 1.0)
+        return found
 
     def update(member: _Member, key: PRNGKeyArray) -> tuple[_Member, None]:
         at = jax.random.uniform(key, (LABELS_AT_ONCE,)) * sample[-1]
@@ -167,19 +206,22 @@ def _fit_member(
             return x[chosen]
 
         batch: Labelled = jax.tree.map(rows, labelled)
-        gradient = jax.grad(loss)(member.params, member.penalty, batch)
-        params, moments, _ = adam_step(member.params, gradient, member.moments, LEARNING_RATE)
-        return member._replace(params=params, moments=moments), None
+        gradient = jax.grad(loss)(member.fitting, member.penalty, batch)
+        fitting, moments, _ = adam_step(
+            member.fitting, gradient, member.moments, LEARNING_RATE, shares=shares
+        )
+        return member._replace(fitting=fitting, moments=moments), None
 
     def stretch(member: _Member, keys: Key[Array, " updates"]) -> tuple[_Member, None]:
         member, _ = jax.lax.scan(update, member, keys)
-        outputs = all_outputs(spec, standardiser, member.params, labelled)
-        training, validation = split_losses(outputs, labelled, drawn)
+        outputs = all_outputs(spec, standardiser, member.fitting.params, labelled)
+        width = tie_width(member.fitting.log_width, labelled)
+        training, validation = split_losses(outputs, labelled, drawn, width)
         return member._replace(penalty=adapted(member.penalty, training, validation)), None
 
-    zeros = jax.tree.map(jnp.zeros_like, params)
+    zeros = jax.tree.map(jnp.zeros_like, begin)
     moments = optax.ScaleByAdamState(jnp.zeros((), jnp.int32), zeros, zeros)
-    first = _Member(params, moments, jnp.float32(FIRST_PENALTY))
+    first = _Member(begin, moments, jnp.float32(FIRST_PENALTY))
     keys = jax.random.split(key, (UPDATES // CHECK_EVERY, CHECK_EVERY))
     return jax.lax.scan(stretch, first, keys)[0]
 
@@ -197,17 +239,35 @@ def adapted(
     return jnp.clip(penalty * factor, LEAST_PENALTY, LARGEST_PENALTY)
 
 
-def label_losses(outputs: Float[Array, "n 2 L"], labelled: Labelled) -> Float[Array, " n"]:
-    """Return -log P of each label; only alive steps count."""
+def label_losses(
+    outputs: Float[Array, "n 2 L"],
+    labelled: Labelled,
+    tie_width: Float[Array, ""] | None = None,
+) -> Float[Array, " n"]:
+    """Return -log P of each label; only alive steps count.
+
+    Args:
+        outputs: one member's output for each step.
+        labelled: the labels.
+        tie_width: θ; None if a tie counts as half of each answer.
+    """
     returns = jnp.where(labelled.alive, outputs, 0.0).sum(-1)
-    return preference_loss(returns[:, 0], returns[:, 1], labelled.left_preferred, NOISE)
+    left, right, preferred = returns[:, 0], returns[:, 1], labelled.left_preferred
+    if tie_width is None:
+        return preference_loss(left, right, preferred, NOISE)
+    answers = answer_probabilities(left - right, tie_width, NOISE)
+    chosen = jnp.stack([preferred == 0.0, preferred == 0.5, preferred == 1.0], -1)
+    return -jnp.log(jnp.where(chosen, answers, 1.0)).sum(-1)
 
 
 def split_losses(
-    outputs: Float[Array, "n 2 L"], labelled: Labelled, drawn: Float[Array, " n"]
+    outputs: Float[Array, "n 2 L"],
+    labelled: Labelled,
+    drawn: Float[Array, " n"],
+    tie_width: Float[Array, ""] | None = None,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Return the mean loss over a member's sample, and over its held-out labels."""
-    losses = label_losses(outputs, labelled)
+    losses = label_losses(outputs, labelled, tie_width)
     held_out = labelled.weight * (drawn == 0).astype(jnp.float32)
     training = (losses * drawn).sum() / jnp.maximum(drawn.sum(), 1.0)
     return training, (losses * held_out).sum() / held_out.sum()

@@ -25,6 +25,7 @@ from backflip.rewards.inputs import (
     empty_clip,
     observation_size,
     observation_vectors,
+    see_vectors,
 )
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.measures import LARGEST_REWARD, label_metrics, reward_metrics, scale_of
@@ -41,6 +42,9 @@ FIT_METRICS = (
     "reward_model_validation_loss",
     "reward_model_penalty",
 )
+
+
+TIE_WIDTH = "reward_model_tie_width"
 
 
 class NetworkParameters(NamedTuple):
@@ -63,7 +67,6 @@ class NetworkParameters(NamedTuple):
     scale: Float[Array, ""]
 
 
-@final
 class NetworkRewardModel:
     """Fits the ensembles of all seeds; caches encoded clips.
 
@@ -73,9 +76,11 @@ class NetworkRewardModel:
         clip_length: steps in a clip.
     """
 
+    ordinal = True  # ties have a width
+
     def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
         self._spec, self._labels, self._length = spec, labels, clip_length
-        self._clips = ClipEncoder(spec)
+        self._clips = ClipEncoder(partial(see_vectors, spec))
 
     def initial(self, seeds: int) -> NetworkParameters:
         """Return parameters of a reward that is zero everywhere."""
@@ -119,13 +124,16 @@ class NetworkRewardModel:
         labelled = [self._padded(one, room) for one in comparisons]
         starts = stack_rows([self._start(key) for key in keys])
         ensembles = jax.tree.map(
-            np.asarray, _fit_seeds(self._spec, stack_rows(labelled), starts, keys)
+            np.asarray, _fit_seeds(self._spec, self.ordinal, stack_rows(labelled), starts, keys)
         )
         fitted = [
             _scaled(row_of(ensembles, row), one) if comparisons[row] else self._nothing_learned()
             for row, one in enumerate(labelled)
         ]
-        return Fitted(stack_rows([one for one, _ in fitted]), [metrics for _, metrics in fitted])
+        metrics = [
+            measured | self._width(row_of(ensembles, i)) for i, (_, measured) in enumerate(fitted)
+        ]
+        return Fitted(stack_rows([one for one, _ in fitted]), metrics)
 
     def opinions(
         self, parameters: NetworkParameters, clips: Sequence[ObservedClip]
@@ -140,6 +148,10 @@ class NetworkRewardModel:
         reward = np.asarray(_reward(parameters, jnp.asarray(outputs))) * alive
         spread = np.asarray(scaled.std(-1) / parameters.scale * alive, np.float32)
         return Opinions(reward, spread, (outputs * alive[..., None]).sum(1))
+
+    def _width(self, ensemble: Ensemble) -> dict[str, float]:
+        """Return the metric of the tie width, where there is one."""
+        return {TIE_WIDTH: float(ensemble.tie_width.mean())} if self.ordinal else {}
 
     def _nothing_learned(self) -> tuple[NetworkParameters, dict[str, float]]:
         measured = label_metrics(np.zeros((0, MEMBERS)), np.zeros(0), np.zeros((0, MEMBERS), bool))
@@ -168,6 +180,13 @@ class NetworkRewardModel:
         return Labelled(*(jnp.asarray(x) for x in parts))
 
 
+@final
+class HalfTieNetworkRewardModel(NetworkRewardModel):
+    """The network as in runs before 2026-11-23: a tie counts as half of each answer."""
+
+    ordinal = False
+
+
 def member_outputs(
     spec: EnvSpec,
     parameters: NetworkParameters,
@@ -188,10 +207,12 @@ def member_outputs(
 _outputs = jax.jit(member_outputs, static_argnums=0)
 
 
-@partial(jax.jit, static_argnums=0)
-def _fit_seeds(spec: EnvSpec, labelled: Labelled, starts: Params, keys: Array) -> Ensemble:
+@partial(jax.jit, static_argnums=(0, 1))
+def _fit_seeds(
+    spec: EnvSpec, ordinal: bool, labelled: Labelled, starts: Params, keys: Array
+) -> Ensemble:
     def one(seed: tuple[Labelled, Params, Array]) -> Ensemble:
-        return fit(spec, seed[0], seed[1], jax.random.wrap_key_data(seed[2]))
+        return fit(spec, ordinal, seed[0], seed[1], jax.random.wrap_key_data(seed[2]))
 
     return jax.lax.map(one, (labelled, starts, keys))
 

@@ -1,0 +1,1 @@
+"""What a linear reward model is linear in: one file for each representation."""

@@ -1,0 +1,86 @@
+"""Slow quadratic features and thresholds of each number: an additive function of each number.
+
+A rule such as "the torso is above 0.7 m" is not quadratic. With z' the encoded observation after
+the step (`backflip.rewards.representations.slow`), there is a fifth group:
+
+    threshold  σ(2 (z'_i - q_ik) / w_ik), q_ik the k-th knot of z_i
+
+For each number of z it holds a smooth function that may rise and fall at `KNOTS` quantiles of the
+observed data: a generalised additive model (Hastie & Tibshirani 1986). Each function is constant
+outside its knots.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from backflip.core.spec import EnvSpec
+from backflip.rewards.representations.interface import Inputs, Seen
+from backflip.rewards.representations.slow import Encoder, SlowFeatures, encoded_size
+
+KNOTS = 7  # thresholds of each number of z
+NARROWEST = 0.05  # width of a threshold, in standard deviations; of numbers with few values
+
+
+class Thresholds(NamedTuple):
+    """Where the functions of the threshold group rise or fall: knots q and widths w of z."""
+
+    knots: Float[Array, "k K"]
+    widths: Float[Array, "k K"]
+
+
+@dataclass(frozen=True)
+class AdditiveFeatures:
+    """The representation of one environment; see the module."""
+
+    spec: EnvSpec
+
+    @property
+    def slow(self) -> SlowFeatures:
+        """The other four groups."""
+        return SlowFeatures(self.spec)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the five groups."""
+        return (*self.slow.sizes, encoded_size(self.spec) * KNOTS)
+
+    def see(self, obs: Any, next_obs: Any) -> Seen:
+        """Return the vectors of the observations before and after."""
+        return self.slow.see(obs, next_obs)
+
+    def initial(self) -> Inputs:
+        """Return an encoder that maps everything to zero, and knots at zero."""
+        ones = jnp.ones((encoded_size(self.spec), KNOTS))
+        return Inputs(self.slow.initial().encoder, Thresholds(0 * ones, ones))
+
+    def fit(self, before: np.ndarray, after: np.ndarray) -> Inputs:
+        """Return the encoder, and thresholds at quantiles of the observations after."""
+        encoder = self.slow.fit(before, after).encoder
+        vectors = np.asarray(self.slow.vectors(after))
+        return Inputs(encoder, fit_thresholds(self.slow.encoder_of_vectors(encoder), vectors))
+
+    def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
+        """Return the five groups."""
+        encoder = self.slow.encoder_of_vectors(inputs.encoder)
+        groups = self.slow.features(inputs, before, action, after)
+        z = (self.slow.vectors(after) - encoder.mean[None]) @ encoder.projection
+        return jnp.concatenate([groups, passed(inputs.thresholds, z)], axis=1)
+
+
+def fit_thresholds(encoder: Encoder, after: np.ndarray) -> Thresholds:
+    """Return knots at equally spaced quantiles of each number of z, as wide as they are apart."""
+    z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
+    knots = np.quantile(z, (np.arange(KNOTS) + 0.5) / KNOTS, axis=0).T
+    widths = np.maximum(np.gradient(knots, axis=1), NARROWEST)
+    return Thresholds(*(jnp.asarray(x, jnp.float32) for x in (knots, widths)))
+
+
+def passed(thresholds: Thresholds, z: Float[Array, "B k"]) -> Float[Array, "B kK"]:
+    """Return how far each number is above each of its knots, from 0 to 1."""
+    distance = (z[:, :, None] - thresholds.knots[None]) / thresholds.widths[None]
+    return jax.nn.sigmoid(2.0 * distance).reshape(z.shape[0], -1)

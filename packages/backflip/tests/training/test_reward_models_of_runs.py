@@ -1,0 +1,132 @@
+"""Whole runs with the reward models `auto` and `change_map`: what they say, and loading them."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import backflip
+from backflip.core.checkpoint import CHECKPOINT, load_arrays
+from backflip.core.trees import flatten
+from backflip.export.learned_reward import LearnedReward
+from backflip.preferences.clips import from_arrays, observed
+from backflip.preferences.label_file import LABELS
+from backflip.preferences.labels import LabelStore
+from backflip.training.result import Result
+
+SMALL = {
+    **{"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (4,)},
+    **{"clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 30, "phases": 3},
+}
+STILL = """
+import gymnasium
+import numpy as np
+
+class Still(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (3,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        self.left = 12
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        return np.zeros(3, np.float32), float(action), False, self.left == 0, {}
+"""
+
+
+class Taught(NamedTuple):
+    """A finished run, and what it said."""
+
+    result: Result
+    notes: list[str]
+
+
+def taught(home: Path, env: str, model: str) -> Taught:
+    notes: list[str] = []
+    result = backflip.teach(
+        env,
+        home=home,
+        **{"labels": 12, "seeds": 2, "first_seed": 3, "env_steps": 384, "teacher": "oracle"},
+        settings=SMALL | {"reward_model": model},
+        report=lambda progress: notes.append(progress.note) if progress.note else None,
+    )
+    return Taught(result, notes)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Taught]:
+    home, known = tmp_path_factory.mktemp("home"), dict[tuple[str, str], Taught]()
+
+    def of(env: str, model: str) -> Taught:
+        if (env, model) not in known:
+            known[env, model] = taught(home, env, model)
+        return known[env, model]
+
+    return of
+
+
+def names_of_candidates(folder: Path, env: str) -> list[str]:
+    chosen = load_arrays(folder / CHECKPOINT).arrays["reward.chosen"]
+    names = {"CartPole-v1": ["additive", "linear"], "dot": ["linear", "change_map"]}[env]
+    return [names[number] for number in chosen]
+
+
+def clips_of(folder: Path, seed: int) -> list[Any]:
+    with LabelStore.open_existing(folder / LABELS) as store:
+        answers = store.in_force(seed, 384)
+        return [observed(from_arrays(store.clips(one.query)[0])) for one in answers]
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("env", ["CartPole-v1", "dot"])
+def test_a_run_says_which_representation_it_chose(
+    runs: Callable[[str, str], Taught], env: str
+) -> None:
+    result, notes = runs(env, "auto")
+    said = [note for note in notes if note.startswith("reward model, chosen by evidence: ")]
+    assert all(now != before for before, now in pairwise(said)), "said when it changes"
+    one, other = names_of_candidates(result.folder, env)
+    expected = f"{one} of seed 3, 4" if one == other else f"{one} of seed 3, {other} of seed 4"
+    assert said[-1] == f"reward model, chosen by evidence: {expected}"
+
+
+@pytest.mark.medium
+def test_a_run_says_once_that_a_representation_has_collapsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "still_env.py").write_text(STILL)
+    monkeypatch.chdir(tmp_path)
+    _, notes = taught(tmp_path, "still_env:Still", "additive")
+    said = [note for note in notes if "has collapsed" in note]
+    assert len(said) == 1
+    assert said[0].startswith("the representation of `additive` has collapsed (seed 3, 4): ")
+    assert said[0].endswith("; try --set reward_model=auto")
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("env", "model"), [("CartPole-v1", "auto"), ("dot", "auto"), ("dot", "change_map")]
+)
+def test_the_loaded_reward_is_that_of_the_run(
+    runs: Callable[[str, str], Taught], env: str, model: str
+) -> None:
+    """The second route is the model's `opinions` about labelled clips, with the checkpoint."""
+    folder, frames = runs(env, model).result.folder, {"dot": 4}.get(env, 1)
+    arrays = load_arrays(folder / CHECKPOINT).arrays
+    for row, seed in enumerate((3, 4)):
+        reward: LearnedReward = backflip.load_reward(folder, seed)
+        for name, array in flatten(reward._parameters).items():
+            np.testing.assert_array_equal(array, arrays[f"reward.{name}"][row])
+        clips = clips_of(folder, seed)
+        opinions = reward._model.opinions(reward._parameters, clips)
+        assert opinions is not None
+        assert opinions.reward.std() > 0
+        for clip, expected in zip(clips, opinions.reward, strict=True):
+            stacked = [np.concatenate([x] * frames, -1) for x in (clip.obs, clip.next_obs)]
+            found = reward.rewards(stacked[0], clip.action, stacked[1])
+            np.testing.assert_allclose(found * clip.alive, expected, rtol=1e-3, atol=1e-3)
