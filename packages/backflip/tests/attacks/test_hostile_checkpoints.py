@@ -16,8 +16,9 @@ from backflip.cli.main import main
 from backflip.core import checkpoint
 from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.training.policy import POLICY, load_policy
+from backflip.training.session import load_checkpoint
 from backflip.training.train import train
-from runshelf.errors import UserFacingError
+from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.store.run import find_run
 
 pytestmark = [pytest.mark.attack, pytest.mark.medium]
@@ -54,8 +55,8 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def first(arrays: Arrays) -> str:
-    """Return the name of an array of floats with a shape."""
-    return next(
+    """Return the first name, in order, of an array of floats with a shape: files have no order."""
+    return min(
         name for name, x in arrays.items() if x.dtype == np.float32 and x.ndim > 1 < x.shape[-1]
     )
 
@@ -193,3 +194,22 @@ def test_a_checkpoint_of_no_numbers_ends_in_a_line(
     changed(lambda arrays, name: arrays[name].fill(value))(folder / CHECKPOINT)
     refused(home, "resume", folder.name)
     tried(1, "hostile checkpoints and policies of a run")
+
+
+@pytest.mark.parametrize("command", ["train", "teach"])
+def test_every_array_that_was_finite_when_saved_is_checked(
+    homes: dict[str, Path], tmp_path: Path, command: str, tried: Tried
+) -> None:
+    home = Path(shutil.copytree(homes[command], tmp_path / "home"))
+    run = find_run(home, "latest")
+    saved = load_arrays(run.folder / CHECKPOINT)
+    floats = [name for name, x in saved.arrays.items() if x.dtype.kind == "f" and x.size]
+    checked = [name for name in floats if name.startswith("learners.") and ".env." not in name]
+    assert "learners.episode_return" in checked
+    for name in checked:
+        arrays = {key: np.array(x) for key, x in saved.arrays.items()}
+        arrays[name].flat[-1] = np.inf
+        save_again(run.folder / CHECKPOINT, arrays, dict(saved.metadata))
+        with pytest.raises(DamagedFile, match="is not finite"):
+            load_checkpoint(run)
+    tried(len(checked), "hostile checkpoints and policies of a run")

@@ -51,6 +51,7 @@ from runshelf.store.summary import write_summary
 
 CONTINUES = "continues"  # the entry of a configuration with what the parents had done
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
+FINITE_WHEN_SAVED = ("learners.algorithm.", "learners.episode_")
 
 
 class Checkpoint(NamedTuple):
@@ -392,6 +393,7 @@ def load_checkpoint(run: Run) -> Checkpoint:
             f"run `{run.short}` cannot be resumed with a changed configuration: "
             f"{'; '.join(differences(config, resolved(run)))}; start a new run instead"
         )
+    _refuse_nonfinite_arrays(path, saved.arrays)
     return saved
 
 
@@ -408,6 +410,20 @@ def _refuse_odd(about: Mapping[str, Any]) -> None:
         raise TypeError("`seconds`, `extra` or `config` is not an object")
     if not all(type(value) in (int, float) for value in seconds.values()):
         raise TypeError("`seconds` has a value that is not a number")
+
+
+def _refuse_nonfinite_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Check the arrays that were finite when `Session.save` wrote them.
+
+    States of environments may hold infinities of their own, and a replay is too large to read.
+
+    Raises:
+        DamagedFile: an array holds a number that is not finite.
+    """
+    for name, array in arrays.items():
+        learnt = name.startswith(FINITE_WHEN_SAVED) and array.dtype.kind == "f"
+        if learnt and not np.isfinite(array).all():
+            raise DamagedFile(f"`{path}` is damaged: `{name}` is not finite; start a new run")
 
 
 def checkpoint_metadata(
