@@ -58,7 +58,7 @@ from backflip.training.session import (
     resume_session,
     seeds_from,
 )
-from backflip.training.teach_config import TeachConfig, saved_teaching
+from backflip.training.teach_config import saved_teaching
 from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import (
     budget_of,
@@ -162,7 +162,6 @@ def teach(
         settings = {**settings, "phases": 1}
     config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
     with closed_on_error(built.driver):
-        _refuse_sets_for_people(config, source)
         model = reward_model_of(config, built, bool(demonstrated))
         check_labels(start, built.driver.spec, config.clip_length)
         check_memory(built.driver, built.config, seeds)
@@ -373,14 +372,6 @@ def _source(teacher: str, labelling: LabellingSettings | None) -> AnswerSource:
         if teacher == where:
             return PeopleSource(where, labelling or LabellingSettings(), film_of_policy)
     return ProgramSource(parse_teacher(teacher))
-
-
-def _refuse_sets_for_people(config: TeachConfig, source: AnswerSource) -> None:
-    if config.ask != "compare" and source.teacher in WHERE:
-        raise UsageError(
-            f"people compare clips, they do not {config.ask} them yet: leave out --ask, or name a "
-            "teacher that is a program"
-        )
 
 
 def _print_notes(progress: Progress) -> None:

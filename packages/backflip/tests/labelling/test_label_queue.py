@@ -105,8 +105,7 @@ def test_pair_has_the_films_of_all_views(store, queue):
     left, right = (FILM._replace(frames=n) for n in (5, 7))
     ask(store, 1, films=({"person": left, "agent": FILM}, {"person": right, "agent": FILM}))
     (pair,) = queue.take("me")
-    assert pair.left == {"person": left, "agent": FILM}
-    assert pair.right == {"person": right, "agent": FILM}
+    assert pair.clips == [{"person": left, "agent": FILM}, {"person": right, "agent": FILM}]
 
 
 def test_pairs_without_films_are_not_shown(store, queue):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from packages.backflip.tests.conformance.teacher import clip_of_rewards
 
 from backflip.preferences.clip_sets import (
+    ClipSet,
     NewSet,
-    OpenSet,
     add_sets,
     answer_set,
     open_sets,
@@ -59,7 +59,7 @@ def store(tmp_path: Any) -> Any:
         yield store
 
 
-def ask(store: LabelStore, *values: float, ask: Any = "rank", seed: int = 0) -> OpenSet:
+def ask(store: LabelStore, *values: float, ask: Any = "rank", seed: int = 0) -> ClipSet:
     add_sets(store, [NewSet(seed, ask, [clip(value) for value in values], 640)])
     return open_sets(store, seed)[-1]
 

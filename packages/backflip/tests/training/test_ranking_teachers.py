@@ -114,18 +114,6 @@ def test_a_function_ranks_and_its_error_loses_no_ranking(
     assert {pair[2] for one in sets_of(tied.folder) for pair in one} == {"tie"}
 
 
-@pytest.mark.parametrize("ask", ["rank", "rate"])
-@pytest.mark.parametrize("who", ["human", "terminal"])
-def test_people_are_not_asked_for_sets(
-    ask: str, who: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("backflip.labelling.people_source.has_terminal", lambda: True)
-    wanted = f"people compare clips, they do not {ask} them yet: leave out --ask, or name a teacher"
-    with pytest.raises(UsageError, match=wanted):
-        taught(tmp_path, ask, teacher=who)
-    assert not (tmp_path / "runs").exists()
-
-
 def test_wrong_sizes_and_names_of_sets_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="`clips_at_once`"):
         taught(tmp_path, "rank", settings=SETTINGS | {"ask": "rank", "clips_at_once": 1})

@@ -4,7 +4,9 @@ Nothing is changed or deleted. An undo, a redo and a correction are further reco
 file (see `backflip.preferences.label_file`): an undo refers to an answer, a redo to an undo, and a
 correction is an answer that refers to the one that it replaces. A person undoes the newest of
 their answers and corrections, and redoes the newest of the undos that follow them: a new answer
-or correction ends redoing. Imported answers do not belong to anybody's history.
+or correction ends redoing. Imported answers do not belong to anybody's history. The answer to a set
+of clips has a record for each pair of them, and these are undone and redone together; it is not
+corrected one by one.
 """
 
 import sqlite3
@@ -14,6 +16,15 @@ from backflip.labelling.refused import Refused
 from backflip.preferences.label_file import LabelFile, insert, now
 from backflip.preferences.labels import Answer
 
+# The queries that are answered together with one: those of its set, the first one first.
+_TOGETHER = """
+    SELECT o.id FROM queries q JOIN queries o ON o.id = q.id OR o.clip_set = q.clip_set
+    WHERE q.id = ? ORDER BY o.id"""
+_NEWEST_ANSWER = "SELECT max(id) FROM standing WHERE query = ? AND who = ? AND answer IS NOT NULL"
+_NEWEST_UNDO = """
+    SELECT max(u.id) FROM labels u JOIN labels a ON a.id = u.undoes
+    WHERE u.query = ? AND u.who = ? AND a.answer IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM labels r WHERE r.undoes = u.id)"""
 _IN_FORCE = "SELECT answer, who FROM effective WHERE query = ?"
 # Not redone, and newer than every answer and correction of the person.
 _REDOABLE = """
@@ -129,7 +140,8 @@ def own_answers(file: LabelFile, who: str, before: int | None, count: int) -> li
     """
     rows = file.rows(
         "SELECT e.id, e.query, e.answer, e.at, e.replaces IS NOT NULL FROM effective e"
-        " JOIN queries q ON q.id = e.query WHERE e.who = ? AND q.origin IS NULL"
+        " JOIN queries q ON q.id = e.query"
+        " WHERE e.who = ? AND q.origin IS NULL AND q.clip_set IS NULL"
         " AND (? IS NULL OR e.id < ?) ORDER BY e.id DESC LIMIT ?",
         (who, before, before, count),
     )
@@ -173,30 +185,39 @@ def _undo_newest(connection: sqlite3.Connection, who: str, attempt: str) -> int:
     ).fetchone()
     if row is None:
         raise Refused("unknown", f"{who} has no answer that could be undone")
-    _add_undo(connection, row[1], row[0], who, attempt)
-    return int(row[1])
+    return _undo_together(connection, _NEWEST_ANSWER, int(row[1]), who, attempt)
 
 
 def _redo_newest(connection: sqlite3.Connection, who: str, attempt: str) -> int:
     row = connection.execute(_REDOABLE, {"who": who}).fetchone()
     if row is None:
         raise Refused("unknown", f"{who} has undone no answer that could be restored")
-    undo_record, _, query, _, replaces = row
+    _, _, query, _, replaces = row
     taken = connection.execute(_IN_FORCE, (query,)).fetchone()
     if taken is not None and replaces is None:
         raise Refused("answered", f"pair {query} was answered by {taken[1]} in the meantime")
-    _add_undo(connection, query, undo_record, who, attempt)
-    return int(query)
+    return _undo_together(connection, _NEWEST_UNDO, int(query), who, attempt)
 
 
-def _add_undo(
-    connection: sqlite3.Connection, query: int, undoes: int, who: str, attempt: str
-) -> None:
-    insert(
-        connection,
-        "INSERT INTO labels (query, undoes, who, at, seconds, attempt) VALUES (?, ?, ?, ?, 0, ?)",
-        (query, undoes, who, now(), attempt),
-    )
+def _undo_together(
+    connection: sqlite3.Connection, newest: str, query: int, who: str, attempt: str
+) -> int:
+    """Undo the `newest` record of each query that is answered with one; return the first query."""
+    queries = [int(one) for (one,) in connection.execute(_TOGETHER, (query,)).fetchall()]
+    for one, part in zip(queries, parts_of(attempt, len(queries)), strict=True):
+        (undoes,) = connection.execute(newest, (one, who)).fetchone()
+        insert(
+            connection,
+            "INSERT INTO labels (query, undoes, who, at, seconds, attempt)"
+            " VALUES (?, ?, ?, ?, 0, ?)",
+            (one, undoes, who, now(), part),
+        )
+    return queries[0]
+
+
+def parts_of(attempt: str, records: int) -> list[str]:
+    """Return an attempt for each record that one keystroke makes; the first is its own."""
+    return [attempt, *(f"{attempt} {number}" for number in range(1, records))]
 
 
 def _restored(connection: sqlite3.Connection, query: int, *, repeated: bool) -> Restored:
@@ -213,15 +234,17 @@ def _correctable(
         Refused: it is not an answer of `who` in force, or it has this answer already.
     """
     row = connection.execute(
-        "SELECT e.query, e.seconds, e.answer, e.who FROM effective e"
+        "SELECT e.query, e.seconds, e.answer, e.who, q.clip_set FROM effective e"
         " JOIN queries q ON q.id = e.query WHERE e.id = ? AND q.origin IS NULL",
         (label,),
     ).fetchone()
     if row is None:
         raise Refused("unknown", f"answer {label} does not exist, or it was undone or changed")
-    query, seconds, old, author = row
+    query, seconds, old, author, number = row
     if author != who:
         raise Refused("not yours", f"answer {label} is by {author}: only {author} may change it")
+    if number is not None:
+        raise Refused("invalid", f"answer {label} is about a set: undo it and answer again")
     if old == answer:
         raise Refused("invalid", f"answer {label} already is `{answer}`")
     return int(query), float(seconds)

@@ -1,30 +1,42 @@
 """The label queue: people take pairs, answer them and undo answers.
 
-Several people can use it at once, each under a name, on the page or in a terminal. A person holds a
-pair from taking it until they answer it or leave (`backflip.labelling.leases`); a pair that nobody
-else has taken since then is still theirs when they come back. Every keystroke has an id, so a
-request repeated after a lost connection or a killed server counts once. Every change is in the
-label file before the method returns.
+A pair stands for any question of `backflip.labelling.questions`: two clips to compare, or a set to
+rank or to rate. Several people can use the queue at once, each under a name, on the page or in a
+terminal. A person holds a pair from taking it until they answer it or leave
+(`backflip.labelling.leases`); a pair that nobody else has taken since then is still theirs when
+they come back. Every keystroke has an id, so a request repeated after a lost connection or a killed
+server counts once. Every change is in the label file before the method returns.
 """
 
 import math
 import random
 import time
 import unicodedata
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from backflip.labelling import answer_history
 from backflip.labelling.answer_history import OwnAnswer
 from backflip.labelling.leases import Leases
+from backflip.labelling.questions import (
+    Asked,
+    Given,
+    Question,
+    Said,
+    asked,
+    checked_answer,
+    is_shown,
+    keep_marks,
+    question,
+    said_by,
+)
 from backflip.labelling.refused import Refused
 from backflip.labelling.tally import Tally, tally_of
 from backflip.preferences.careless import repeat_share, repeats_of
-from backflip.preferences.films import Film, Which, film_of_json
+from backflip.preferences.clip_sets import insert_scores
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import ANSWERS, DEMONSTRATION, Answer, LabelStore, StoredClip
+from backflip.preferences.labels import DEMONSTRATION, Answer, LabelStore, StoredClip
 from runshelf.errors import DamagedFile, shown
 
 AHEAD = 4  # maximum pairs a person holds: one on the screen, three loaded
@@ -36,22 +48,17 @@ GOAL, ENOUGH = "goal", "enough"  # keys in the label file
 NO_HOLDER = ""  # `who` of a take that returns a pair to the queue
 
 _LAST_TAKER = "SELECT who FROM takes WHERE query = ? ORDER BY id DESC LIMIT 1"
-# Every pair without an answer, with the person who took it last and the number of that take.
+_OF_ATTEMPT = "SELECT id, query, answer, who FROM labels WHERE attempt = ?"
+# Every pair without an answer, with the person who took it last and the number of that take. Of a
+# set, only the first query is a pair to take.
 _OPEN = """
     SELECT q.id, q.repeats IS NOT NULL, t.who, t.id FROM queries q
     LEFT JOIN takes t ON t.id = (SELECT max(id) FROM takes WHERE query = q.id)
     WHERE q.origin IS NULL AND NOT EXISTS (SELECT 1 FROM effective e WHERE e.query = q.id)
     AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.left_clip)
     AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.right_clip)
+    AND NOT EXISTS (SELECT 1 FROM queries f WHERE f.clip_set = q.clip_set AND f.id < q.id)
     ORDER BY q.id"""
-
-
-class Pair(NamedTuple):
-    """A query and the films of both clips, by view."""
-
-    query: int
-    left: dict[Which, Film]
-    right: dict[Which, Film]
 
 
 class Answered(NamedTuple):
@@ -66,27 +73,27 @@ class Undone(NamedTuple):
 
     Attributes:
         query: the pair.
-        pair: its films, to answer it again; None after the undo of a correction.
+        pair: the question, to answer it again; None after the undo of a correction.
         answer: the answer from before the correction; None if the pair is open again.
     """
 
     query: int
-    pair: Pair | None
+    pair: Question | None
     answer: Answer | None
 
 
 class Redone(NamedTuple):
-    """A pair whose answer was restored, and the answer."""
+    """A pair whose answer was restored, and the answer; None for a set, which has several."""
 
     query: int
-    answer: Answer
+    answer: Answer | None
 
 
 class ListedAnswer(NamedTuple):
     """An answer of a person, with the films of its pair."""
 
     given: OwnAnswer
-    pair: Pair
+    pair: Question
 
 
 @final
@@ -117,7 +124,7 @@ class LabelQueue:
         self._clock = clock
         self._rng = rng or random.Random()
 
-    def take(self, who: str, without: Collection[int] = (), place: str = "") -> list[Pair]:
+    def take(self, who: str, without: Collection[int] = (), place: str = "") -> list[Question]:
         """Return the next pairs for `who`: those they hold, then new ones.
 
         They keep the pairs as long as they are present.
@@ -135,16 +142,16 @@ class LabelQueue:
         others = self.leases.present() - {who}
         with self.store.file.transaction() as connection:
             held, free = _held_and_free(connection, who, others, without)
-            held = [query for query in held if _is_shown(connection, query)]
+            held = [query for query in held if is_shown(connection, query)]
             share = _share(len(held) + len(free), len(others) + 1)
-            fresh = (query for query in free if _is_shown(connection, query))
+            fresh = (query for query in free if is_shown(connection, query))
             while len(held) < share:
                 query = self._next(connection, who, fresh)
                 if query is None:
                     break
                 _take(connection, query, who, self._clock())
                 held.append(query)
-            return [_pair(connection, query) for query in held if _is_shown(connection, query)]
+            return [question(connection, query, who) for query in held]
 
     def give_back(self, who: str, queries: Collection[int]) -> None:
         """Return pairs to the queue. Pairs that `who` does not hold are unchanged.
@@ -159,12 +166,13 @@ class LabelQueue:
                 if taker is not None and taker[0] == who:
                     _take(connection, query, NO_HOLDER, 0.0)
 
-    def answer(self, query: int, answer: str, who: str, seconds: float, attempt: str) -> Answered:
+    def answer(self, query: int, answer: Given, who: str, seconds: float, attempt: str) -> Answered:
         """Record an answer. It is on disk when this returns.
 
         Args:
             query: the pair's id.
-            answer: one of `ANSWERS`.
+            answer: one of `ANSWERS`; of a set, the places of its clips, best first, those of equal
+                ones in a list of their own; or a rating of each clip; or `skip`.
             who: the person's name.
             seconds: from the moment the pair was shown to the key press.
             attempt: unique id of the keystroke.
@@ -173,18 +181,34 @@ class LabelQueue:
             Refused: the pair is unknown, answered or not held by `who`, or the answer is invalid.
         """
         who = checked_name(who)
-        _check_answer(answer, seconds, attempt)
+        _check_seconds(seconds)
+        _check_attempt(attempt)
         with self.store.file.transaction() as connection:
-            label = _of_attempt(connection, attempt, query, answer, who)
+            one = asked(connection, query)
+            said = said_by(one, answer)
+            label = _of_attempt(connection, attempt, said, who)
             if label is None:
                 _check_may_answer(connection, query, who)
-                label = insert(
-                    connection,
-                    "INSERT INTO labels (query, answer, who, at, seconds, attempt)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    (query, answer, who, now(), float(seconds), attempt),
-                )
-        return Answered(label, self._opinion(query))
+                label = _record(connection, one, said, who, seconds, attempt)
+        return Answered(label, self._opinion(query) if one.kind == "compare" else None)
+
+    def mark(self, query: int, marks: Sequence[Any], who: str) -> None:
+        """Keep what a person has said of a set so far. It is on disk when this returns.
+
+        Args:
+            query: the set's first query.
+            marks: the places of the clips ranked so far, best first; or the ratings of the first
+                clips, None for a clip that cannot be told.
+            who: the person's name.
+
+        Raises:
+            Refused: the set is unknown, answered or not held by `who`, or the marks are invalid.
+        """
+        who = checked_name(who)
+        with self.store.file.transaction() as connection:
+            one = asked(connection, query)
+            _check_may_answer(connection, query, who)
+            keep_marks(connection, one, marks, who)
 
     def undo(self, who: str, attempt: str) -> Undone:
         """Undo the newest answer or correction of `who`.
@@ -204,7 +228,7 @@ class LabelQueue:
             if repeated:  # another person may hold or have answered the pair now
                 _check_may_answer(connection, query, who)
             _take(connection, query, who, self._clock())
-            return Undone(query, _pair(connection, query), None)
+            return Undone(query, question(connection, query, who), None)
 
     def redo(self, who: str, attempt: str) -> Redone:
         """Restore the answer or correction that `who` undid last.
@@ -218,7 +242,8 @@ class LabelQueue:
             query, answer, _, _ = answer_history.redo(connection, who, attempt)
             if answer is None:  # a repeated request: it was undone again
                 raise Refused("unknown", f"the answer to pair {query} was undone again")
-            return Redone(query, answer)
+            is_set = asked(connection, query).clip_set is not None
+            return Redone(query, None if is_set else answer)
 
     def correct(self, label: int, answer: str, who: str, attempt: str) -> int:
         """Replace an answer of `who` by another one; return the id of the new record.
@@ -228,7 +253,7 @@ class LabelQueue:
                 invalid or the same.
         """
         who = checked_name(who)
-        checked = _checked_answer(answer)
+        checked = checked_answer(answer)
         _check_attempt(attempt)
         with self.store.file.transaction() as connection:
             return answer_history.correct(connection, label, checked, who, attempt)
@@ -246,8 +271,8 @@ class LabelQueue:
         file = self.store.file
         given = answer_history.own_answers(file, checked_name(who), before, LISTED)
         with file.transaction() as connection:
-            shown = (one for one in given if _is_shown(connection, one.query))
-            return [ListedAnswer(one, _pair(connection, one.query)) for one in shown]
+            shown = (one for one in given if is_shown(connection, one.query))
+            return [ListedAnswer(one, question(connection, one.query, who)) for one in shown]
 
     def goal(self) -> str:
         """Return the goal in the person's words; empty if not set."""
@@ -359,18 +384,9 @@ def _plain(text: str) -> str:
     return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
 
 
-def _check_answer(answer: str, seconds: float, attempt: str) -> None:
-    _checked_answer(answer)
+def _check_seconds(seconds: float) -> None:
     if not (math.isfinite(seconds) and seconds >= 0):
         raise Refused("invalid", f"`seconds` is {seconds}: expected a number, 0 or more")
-    _check_attempt(attempt)
-
-
-def _checked_answer(answer: str) -> Answer:
-    if answer not in ANSWERS:
-        expected = ", ".join(ANSWERS)
-        raise Refused("invalid", f"`{answer[:60]}` is not an answer (expected {expected})")
-    return answer
 
 
 def _check_attempt(attempt: str) -> None:
@@ -378,21 +394,38 @@ def _check_attempt(attempt: str) -> None:
         raise Refused("invalid", "`attempt` must be 8 to 64 letters, unique per keystroke")
 
 
-def _of_attempt(connection: Any, attempt: str, query: int, answer: str, who: str) -> int | None:
-    """Return the label that an earlier request with this attempt created; None if none."""
-    row = connection.execute(
-        "SELECT id, query, answer, who FROM labels WHERE attempt = ?", (attempt,)
-    ).fetchone()
-    if row is None:
+def _of_attempt(connection: Any, attempt: str, said: Said, who: str) -> int | None:
+    """Return the first label that an earlier request with this attempt created; None if none."""
+    found = [
+        connection.execute(_OF_ATTEMPT, (part,)).fetchone()
+        for part in answer_history.parts_of(attempt, len(said.labels))
+    ]
+    if found[0] is None:
         return None
-    if tuple(row[1:]) != (query, answer, who):
+    known = [None if row is None else tuple(row[1:]) for row in found]
+    if known != [(query, answer, who) for query, answer in said.labels.items()]:
         raise Refused("invalid", "`attempt` has been used for something else")
-    return int(row[0])
+    return int(found[0][0])
+
+
+def _record(connection: Any, one: Asked, said: Said, who: str, seconds: float, attempt: str) -> int:
+    """Insert the labels and scores of an answer; return the id of the first label."""
+    at, parts = now(), answer_history.parts_of(attempt, len(said.labels))
+    if one.clip_set is not None:
+        insert_scores(connection, one.clip_set, said.scores, who, at, seconds)
+    each = float(seconds) / len(said.labels)
+    for (query, answer), part in zip(said.labels.items(), parts, strict=True):
+        insert(
+            connection,
+            "INSERT INTO labels (query, answer, who, at, seconds, attempt)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (query, answer, who, at, each, part),
+        )
+    return int(connection.execute(_OF_ATTEMPT, (attempt,)).fetchone()[0])
 
 
 def _check_may_answer(connection: Any, query: int, who: str) -> None:
-    if not connection.execute("SELECT 1 FROM queries WHERE id = ?", (query,)).fetchone():
-        raise Refused("unknown", f"there is no pair {query}")
+    """Refuse a pair that is answered, or that `who` does not hold."""
     answered = connection.execute(
         "SELECT who, answer FROM effective WHERE query = ?", (query,)
     ).fetchone()
@@ -445,7 +478,7 @@ def _repeatable(connection: Any, who: str) -> int | None:
     """Return the oldest pair that `who` answered some time ago and that has no repeat yet."""
     row = connection.execute(
         "SELECT e.query FROM effective e JOIN queries q ON q.id = e.query"
-        " WHERE e.who = ? AND q.repeats IS NULL AND q.origin IS NULL"
+        " WHERE e.who = ? AND q.repeats IS NULL AND q.origin IS NULL AND q.clip_set IS NULL"
         " AND NOT EXISTS (SELECT 1 FROM queries r WHERE r.repeats = q.id)"
         " AND (SELECT count(*) FROM effective l WHERE l.who = e.who AND l.id > e.id) >= ?"
         " ORDER BY e.id LIMIT 1",
@@ -458,33 +491,10 @@ def _answered_by_others(connection: Any, who: str) -> int | None:
     """Return the newest pair that another person answered and that has no repeat yet."""
     row = connection.execute(
         "SELECT e.query FROM effective e JOIN queries q ON q.id = e.query"
-        " WHERE e.who <> ? AND q.repeats IS NULL AND q.origin IS NULL"
+        " WHERE e.who <> ? AND q.repeats IS NULL AND q.origin IS NULL AND q.clip_set IS NULL"
         " AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.left_clip)"
         " AND NOT EXISTS (SELECT 1 FROM queries r WHERE r.repeats = q.id)"
         " ORDER BY e.id DESC LIMIT 1",
         (who,),
     ).fetchone()
     return int(row[0]) if row else None
-
-
-def _pair(connection: Any, query: int) -> Pair:
-    clips = connection.execute(
-        "SELECT left_clip, right_clip FROM queries WHERE id = ?", (query,)
-    ).fetchone()
-    left, right = (_films(connection, clip) for clip in clips)
-    return Pair(query, left, right)
-
-
-def _films(connection: Any, clip: int) -> dict[Which, Film]:
-    rows = connection.execute("SELECT view, about FROM films WHERE clip = ? ORDER BY id", (clip,))
-    films: dict[Which, Film] = {}
-    for view, about in rows:
-        with suppress(ValueError):  # a damaged film of a received run
-            films[view] = film_of_json(about)
-    return films
-
-
-def _is_shown(connection: Any, query: int) -> bool:
-    """Return whether both clips of a pair have a film that is not damaged."""
-    _, left, right = _pair(connection, query)
-    return bool(left and right)

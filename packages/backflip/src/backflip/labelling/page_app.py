@@ -76,6 +76,7 @@ class LabellingApp:
                 Route("/api/take", self.take, methods=["POST"]),
                 Route("/api/give_back", self.give_back, methods=["POST"]),
                 Route("/api/answer", self.answer, methods=["POST"]),
+                Route("/api/mark", self.mark, methods=["POST"]),
                 Route("/api/undo", self.undo, methods=["POST"]),
                 Route("/api/redo", self.redo, methods=["POST"]),
                 Route("/api/correct", self.correct, methods=["POST"]),
@@ -151,13 +152,21 @@ class LabellingApp:
     async def answer(self, request: Request) -> Response:
         """Record an answer; return the label's id, the model's opinion and the tally."""
         fields = await _fields(request)
-        query, answer, who = fields.integer("query"), fields.text("answer"), fields.text("who")
+        query, who = fields.integer("query"), fields.text("who")
+        answer = fields.text_or_items("answer")
         seconds, attempt = fields.number("seconds"), fields.text("attempt")
         done, tally = await self._service.write(
             lambda queue: (queue.answer(query, answer, who, seconds, attempt), queue.tally(who))
         )
         opinion = opinion_fields(done.opinion)
         return JSONResponse({"label": done.label, "opinion": opinion, "tally": tally._asdict()})
+
+    async def mark(self, request: Request) -> Response:
+        """Keep what a person has said of a set so far."""
+        fields = await _fields(request)
+        query, who, marks = fields.integer("query"), fields.text("who"), fields.items("marks")
+        await self._service.call(lambda queue: queue.mark(query, marks, who))
+        return JSONResponse({})
 
     async def give_back(self, request: Request) -> Response:
         """Return pairs that a person holds to the queue."""

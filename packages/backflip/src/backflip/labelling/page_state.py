@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from backflip.labelling.label_queue import LabelQueue, ListedAnswer, Pair
+from backflip.labelling.label_queue import LabelQueue, ListedAnswer
+from backflip.labelling.questions import Question
 from backflip.labelling.status import Status, films_of, read_status
 from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
@@ -22,13 +23,10 @@ def film_fields(film: Film) -> dict[str, Any]:
     return {"url": f"/films/{fields.pop('file')}"} | fields
 
 
-def pair_fields(pair: Pair) -> dict[str, Any]:
-    """Return a pair: the films of each side, by view."""
-    return {
-        "query": pair.query,
-        "left": {view: film_fields(film) for view, film in pair.left.items()},
-        "right": {view: film_fields(film) for view, film in pair.right.items()},
-    }
+def pair_fields(pair: Question) -> dict[str, Any]:
+    """Return a pair or a set: the films of each clip, by view."""
+    clips = [{view: film_fields(film) for view, film in clip.items()} for clip in pair.clips]
+    return pair._asdict() | {"clips": clips}
 
 
 def listed_fields(listed: ListedAnswer) -> dict[str, Any]:

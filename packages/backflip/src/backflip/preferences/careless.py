@@ -2,7 +2,8 @@
 
 Always the same key. The sides of a pair are random, so of a careful teacher's answers `left` and
 `right` either has probability 1/2, whatever is taught. The exact two-sided binomial test looks at
-all of them and at the latest `LATEST`.
+all of them and at the latest `LATEST`. The labels of a set follow from one answer, so they are left
+out.
 
 At random. Some pairs are shown again, with random sides (`backflip.labelling.label_queue`). Let a
 careful person repeat an answer with probability p1 = .8 or more (.82 with one wrong answer in ten),
@@ -104,7 +105,8 @@ def signs_of(store: LabelStore, who: str) -> Signs:
     """Return the signs of a person in a label store; checks only where they matter."""
     sides = store.file.rows(
         "SELECT e.answer = 'left' FROM effective e JOIN queries q ON q.id = e.query"
-        " WHERE e.who = ? AND e.answer IN ('left', 'right') AND q.origin IS NULL ORDER BY e.id",
+        " WHERE e.who = ? AND e.answer IN ('left', 'right') AND q.origin IS NULL"
+        " AND q.clip_set IS NULL ORDER BY e.id",
         (who,),
     )
     repeats = repeats_of(store, who)

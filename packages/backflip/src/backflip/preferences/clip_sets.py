@@ -41,13 +41,13 @@ class NewSet(NamedTuple):
     opinion: StoredClip | None = None
 
 
-class OpenSet(NamedTuple):
-    """A set with queries that have no answer.
+class ClipSet(NamedTuple):
+    """A set of clips in the label file.
 
     Attributes:
         id: its number.
         ask: how it is answered.
-        queries: open queries, with the ids of the left and the right clip.
+        queries: its queries, or the open ones, with the ids of the left and the right clip.
         clips: ids of the clips, in the order in which they are shown.
     """
 
@@ -89,7 +89,7 @@ def _insert_set(connection: sqlite3.Connection, one: NewSet, packed: Sequence[by
     return number
 
 
-def open_sets(store: LabelStore, seed: int | None = None) -> list[OpenSet]:
+def open_sets(store: LabelStore, seed: int | None = None) -> list[ClipSet]:
     """Return the sets of one seed or of all that have open queries, oldest first."""
     rows = store.file.rows(
         "SELECT s.id, s.ask, q.id, q.left_clip, q.right_clip,"
@@ -98,9 +98,9 @@ def open_sets(store: LabelStore, seed: int | None = None) -> list[OpenSet]:
         " WHERE (? IS NULL OR q.seed = ?) AND q.repeats IS NULL ORDER BY q.id",
         (seed, seed),
     )
-    found: dict[int, OpenSet] = {}
+    found: dict[int, ClipSet] = {}
     for number, ask, query, left, right, answered in rows:
-        known = found.get(number, OpenSet(number, ask, {}, ()))
+        known = found.get(number, ClipSet(number, ask, {}, ()))
         queries = known.queries if answered else {**known.queries, query: (left, right)}
         clips = [*known.clips, *(clip for clip in (left, right) if clip not in known.clips)]
         found[number] = known._replace(queries=queries, clips=clips)
@@ -109,7 +109,7 @@ def open_sets(store: LabelStore, seed: int | None = None) -> list[OpenSet]:
 
 def answer_set(
     store: LabelStore,
-    one: OpenSet,
+    one: ClipSet,
     scores: Mapping[int, float | None],
     who: str,
     seconds: float = 0.0,
@@ -134,23 +134,50 @@ def answer_set(
         raise UsageError(f"the scores of set {one.id} are not those of its clips")
     with store.file.transaction() as connection:
         at = now()
-        for clip, score in scores.items():
-            if score is not None:
-                insert(
-                    connection,
-                    "INSERT INTO scores (clip_set, clip, score, who, at, seconds)"
-                    " VALUES (?, ?, ?, ?, ?, ?)",
-                    (one.id, clip, float(score), who, at, float(seconds)),
-                )
+        insert_scores(connection, one.id, scores, who, at, seconds)
         for query, (left, right) in one.queries.items():
             answer = answer_of(scores[left], scores[right])
-            insert_label(connection, NewLabel(query, answer, who, seconds / len(one.queries)))
+            insert_label(connection, NewLabel(query, answer, who, seconds / len(one.queries)), at)
     return len(one.queries)
 
 
+def insert_scores(
+    connection: sqlite3.Connection,
+    number: int,
+    scores: Mapping[int, float | None],
+    who: str,
+    at: str,
+    seconds: float,
+) -> None:
+    """Insert the scores of a set's clips, given at `at`; None is a clip that cannot be told."""
+    for clip, score in scores.items():
+        if score is not None:
+            insert(
+                connection,
+                "INSERT INTO scores (clip_set, clip, score, who, at, seconds)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (number, clip, float(score), who, at, float(seconds)),
+            )
+
+
+def whole_set(connection: sqlite3.Connection, number: int) -> ClipSet:
+    """Return a set with all its queries, answered or not."""
+    rows = connection.execute(
+        "SELECT s.ask, q.id, q.left_clip, q.right_clip FROM clip_sets s"
+        " JOIN queries q ON q.clip_set = s.id WHERE s.id = ? ORDER BY q.id",
+        (number,),
+    ).fetchall()
+    queries = {query: (left, right) for _, query, left, right in rows}
+    clips = sorted({clip for pair in queries.values() for clip in pair})
+    return ClipSet(number, rows[0][0], queries, clips)
+
+
 def scores_of(store: LabelStore, number: int) -> dict[int, float]:
-    """Return the newest score of each clip of a set, by the clip's id."""
+    """Return the scores that the answer in force gave to the clips of a set, by the clip's id."""
     rows = store.file.rows(
-        "SELECT clip, score FROM scores WHERE clip_set = ? ORDER BY id", (number,)
+        "SELECT DISTINCT s.clip, s.score FROM scores s JOIN queries q ON q.clip_set = s.clip_set"
+        " JOIN effective e ON e.query = q.id AND e.at = s.at AND e.who = s.who"
+        " WHERE s.clip_set = ? ORDER BY s.id",
+        (number,),
     )
     return dict(rows)

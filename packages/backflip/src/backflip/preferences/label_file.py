@@ -109,7 +109,7 @@ CREATE VIEW effective AS
 """
 # Version 4, for answers about several clips at once: a set of clips is ranked, or rated one by one.
 # The queries of a set are all pairs of its clips. `scores` keeps what was said about each clip; the
-# newest row of a clip counts.
+# rows of the answer in force count, which have its time.
 _VERSION_4 = """
 CREATE TABLE clip_sets (
     id INTEGER PRIMARY KEY,

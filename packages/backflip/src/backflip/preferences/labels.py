@@ -488,8 +488,8 @@ def insert_films(connection: sqlite3.Connection, clip: int, films: Films) -> Non
         )
 
 
-def insert_label(connection: sqlite3.Connection, label: NewLabel) -> int:
-    """Insert an answer and return its id.
+def insert_label(connection: sqlite3.Connection, label: NewLabel, at: str | None = None) -> int:
+    """Insert an answer, given at this moment or at `at`, and return its id.
 
     Raises:
         UsageError: its query is unknown or answered.
@@ -505,7 +505,7 @@ def insert_label(connection: sqlite3.Connection, label: NewLabel) -> int:
     return insert(
         connection,
         "INSERT INTO labels (query, answer, who, at, seconds) VALUES (?, ?, ?, ?, ?)",
-        (label.query, label.answer, label.who, now(), float(label.seconds)),
+        (label.query, label.answer, label.who, at or now(), float(label.seconds)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from backflip.preferences.answer_source import Doing, QueriedRun
-from backflip.preferences.clip_sets import OpenSet, answer_set, open_sets
+from backflip.preferences.clip_sets import ClipSet, answer_set, open_sets
 from backflip.preferences.clips import from_arrays
 from backflip.preferences.labels import NewLabel
 from backflip.preferences.teacher_query import ShownClip, TeacherQuery, shown_clip
@@ -127,7 +127,7 @@ class ProgramAnswers:
             scores = dict(zip(one.clips, self._scores(one, rng), strict=True))
             number += answer_set(store, one, scores, self._teacher.name)
 
-    def _scores(self, one: OpenSet, rng: np.random.Generator) -> Sequence[float | None]:
+    def _scores(self, one: ClipSet, rng: np.random.Generator) -> Sequence[float | None]:
         """Return what the teacher says about each clip of a set.
 
         Raises:

@@ -21,6 +21,8 @@ from jaxtyping import Float, Int
 from backflip.preferences.labels import Answer
 from backflip.preferences.queries import CANDIDATES
 
+BEST_RATING = 9  # of people, who rate from 1: one key for each. Programs give any numbers.
+
 
 def pairs_of(clips: int) -> list[tuple[int, int]]:
     """Return all pairs of a set, as places of its clips."""
@@ -69,6 +71,24 @@ def scores_of_ranking(ranking: Any, clips: int) -> list[float] | None:
                 return None
             scores[int(one)] = float(clips - rank)
     return [scores[place] for place in range(clips)] if len(scores) == clips else None
+
+
+def scores_of_ratings(ratings: Any, clips: int) -> list[float | None] | None:
+    """Return a score for each clip from the ratings of a person.
+
+    Args:
+        ratings: of each clip a whole number from 1 to `BEST_RATING`, the best; None for a clip that
+            cannot be told.
+        clips: the number of clips.
+
+    Returns:
+        None if they are not ratings of all clips.
+    """
+    if not isinstance(ratings, list | tuple) or len(ratings) != clips:
+        return None
+    if not all(one is None or (_is_place(one, BEST_RATING + 1) and one >= 1) for one in ratings):
+        return None
+    return [None if one is None else float(one) for one in ratings]
 
 
 def _is_place(value: Any, clips: int) -> bool:

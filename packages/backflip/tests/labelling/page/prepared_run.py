@@ -18,6 +18,7 @@ from tests.server_client import Server
 from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.leases import RENEW_SECONDS
 from backflip.labelling.status import Status, write_status
+from backflip.preferences.clip_sets import NewSet, add_sets
 from backflip.preferences.films import FILMS, Film, write_film
 from backflip.preferences.labels import LabelStore, NewQuery
 
@@ -79,6 +80,14 @@ def add_pairs(
     ]
     with LabelStore.open(folder / "labels.sqlite") as store:
         return store.add_queries(queries)
+
+
+def add_clip_sets(folder: Path, kind: Any, sets: int, clips: int) -> None:
+    """Add sets with films to the run in `folder`."""
+    arrays = [{"obs": np.full((10, 2), place, np.float32)} for place in range(clips)]
+    films = [film_of(folder, clip) for clip in range(clips)]
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        add_sets(store, [NewSet(0, kind, arrays, 100, films)] * sets)
 
 
 def set_status(folder: Path, doing: Any = "waiting", **more: Any) -> None:

@@ -98,8 +98,11 @@ REFUSALS = {
     "by another name": (answer_with(who="bob"), 403, "me has it"),
     "not one of the four": (answer_with(answer="up"), 422, "`up` is not an answer"),
     "markup as answer": (answer_with(answer="<b>left</b>"), 422, "is not an answer"),
-    "answer of no type": (answer_with(answer=None), 422, "`answer` must be text"),
-    "answer as a list": (answer_with(answer=["left"]), 422, "`answer` must be text"),
+    "answer of no type": (answer_with(answer=None), 422, "`answer` must be text or a list"),
+    "answer as a list": (answer_with(answer=["left"]), 422, "is not an answer"),
+    "marks of a comparison": (posted("/api/mark", who="me", query=3, marks=[0]), 422, "not marks"),
+    "marks as text": (posted("/api/mark", who="me", query=3, marks="0"), 422, "must be a list"),
+    "marks of nothing": (posted("/api/mark", who="me", query=999, marks=[]), 404, "no pair 999"),
     "query as text": (answer_with(query="3"), 422, "`query` must be a whole number"),
     "query as truth": (answer_with(query=True), 422, "`query` must be a whole number"),
     "query as fraction": (answer_with(query=3.0), 422, "`query` must be a whole number"),
@@ -253,7 +256,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, 
 
 @pytest.mark.medium
 def test_every_response_has_the_security_headers(shared: Server) -> None:
-    film = shared.take("policy")[0]["left"]["person"]["url"]
+    film = shared.take("policy")[0]["clips"][0]["person"]["url"]
     for path in ("/", "/static/page.js", "/api/state", "/nothing", film):
         headers = shared.get(path).headers
         policy = headers["Content-Security-Policy"]
@@ -274,7 +277,7 @@ def test_every_response_has_the_security_headers(shared: Server) -> None:
 def test_pairs_are_taken_and_answered(shared: Server) -> None:
     pairs = shared.take("answers")
     assert len(pairs) == 4
-    query, film = pairs[0]["query"], pairs[0]["left"]["person"]
+    query, film = pairs[0]["query"], pairs[0]["clips"][0]["person"]
     assert film.keys() == {
         *("url", "frames", "columns", "width", "height", "fps", "slowdown", "pixelated")
     }
@@ -380,7 +383,7 @@ def test_other_files_are_not_served_as_films(shared: Server) -> None:
 
 
 def test_damaged_film_is_moved_aside_and_reported_as_gone(server: Server, folder: Path) -> None:
-    url = server.take()[0]["left"]["person"]["url"]
+    url = server.take()[0]["clips"][0]["person"]["url"]
     path = folder / FILMS / url.split("/")[-1]
     path.write_bytes(path.read_bytes()[:-1])
     answered = server.get(url)

@@ -51,6 +51,20 @@ class Fields:
         """Return an integer field, limited to the integers of SQLite."""
         return _integer(name, self._get(name, int, "a whole number"))
 
+    def items(self, name: str) -> list[Any]:
+        """Return a field that is a list of anything."""
+        values = self._get(name, list, "a list")
+        if len(values) > _MOST_ITEMS:
+            raise InvalidField(
+                f"`{name}` has {len(values)} entries, at most {_MOST_ITEMS} are allowed"
+            )
+        return values
+
+    def text_or_items(self, name: str) -> str | list[Any]:
+        """Return a field that is text or a list of anything."""
+        self._get(name, (str, list), "text or a list")
+        return self.text(name) if isinstance(self._fields[name], str) else self.items(name)
+
     def numbers(self, name: str) -> list[float]:
         """Return a field that is a list of numbers."""
         values = self._get(name, list, "a list of numbers")

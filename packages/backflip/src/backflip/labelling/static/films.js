@@ -18,9 +18,9 @@ export async function load(film) {
   }
 }
 
-/** Returns the decoded films of both sides of a pair in one view. */
-export async function loadSides(pair, view) {
-  const loading = [load(filmOf(pair.left, view)), load(filmOf(pair.right, view))];
+/** Returns the decoded films of all clips of a pair or set in one view. */
+export async function loadClips(pair, view) {
+  const loading = pair.clips.map((clip) => load(filmOf(clip, view)));
   const loaded = await Promise.allSettled(loading);
   const failed = loaded.find((result) => result.status === "rejected");
   const films = loaded.filter((result) => result.value).map((result) => result.value);
@@ -29,9 +29,9 @@ export async function loadSides(pair, view) {
   throw failed.reason;
 }
 
-/** Returns whether a pair has films of both views. */
+/** Returns whether a pair or set has films of both views. */
 export function hasAgentView(pair) {
-  return Boolean(pair.left.agent && pair.left.person && pair.right.agent && pair.right.person);
+  return pair.clips.every((clip) => clip.agent && clip.person);
 }
 
 /** Frees the memory of a decoded film. */
@@ -39,6 +39,6 @@ export function release(film) {
   film.bitmap.close();
 }
 
-function filmOf(side, view) {
-  return side[view] ?? side.person ?? side.agent;
+function filmOf(clip, view) {
+  return clip[view] ?? clip.person ?? clip.agent;
 }

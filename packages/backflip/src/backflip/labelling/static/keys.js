@@ -12,16 +12,17 @@ const KEYS = {
   R: ["redo"],
   l: ["list"],
   L: ["list"],
-  1: ["speed", "1"],
-  2: ["speed", "2"],
-  3: ["speed", "3"],
+  ...Object.fromEntries([..."123456789"].map((digit) => [digit, ["digit", digit]])),
   v: ["view"],
   V: ["view"],
   "?": ["help"],
 };
 
 // Keys by position, for layouts without Latin letters and digits.
-const POSITIONS = { KeyU: "u", KeyR: "r", KeyL: "l", KeyV: "v", Digit1: "1", Digit2: "2", Digit3: "3" };
+const POSITIONS = {
+  ...{ KeyU: "u", KeyR: "r", KeyL: "l", KeyV: "v" },
+  ...Object.fromEntries([..."123456789"].map((digit) => [`Digit${digit}`, digit])),
+};
 
 /** Calls `act(action, detail)` for each shortcut. */
 export function listen(act) {

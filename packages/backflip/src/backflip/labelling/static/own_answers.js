@@ -157,8 +157,8 @@ function strip(side) {
 }
 
 async function drawStrips(row, pair) {
-  for (const side of ["left", "right"]) {
-    const film = pair[side].person ?? pair[side].agent;
+  for (const [place, side] of ["left", "right"].entries()) {
+    const film = pair.clips[place].person ?? pair.clips[place].agent;
     try {
       const loaded = await load(film);
       drawStrip(row.querySelector(`.${side}`), loaded);

@@ -11,6 +11,7 @@ import { OwnAnswers } from "./own_answers.js";
 import { Player, ratioOf } from "./player.js";
 import { Presence } from "./presence.js";
 import { Queue } from "./queue.js";
+import { afterKey, asking, gridOf, keysOf, rankOf, visible } from "./sets.js";
 import { clearOpinion, showEpisode, showOpinion, showTally } from "./sidebar.js";
 import { read, write } from "./storage.js";
 import { Stream } from "./stream.js";
@@ -29,12 +30,15 @@ const root = document.documentElement;
 const run = root.dataset.run;
 const sides = ["left", "right"];
 const buttons = [...document.querySelectorAll("[data-answer]")];
+const markButtons = [...document.querySelectorAll("[data-mark]")]; // of sets
+const figures = sides.map(at); // of all clips; a set may need more
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 let state = JSON.parse(at("state").textContent); // the latest one from the server
 let heard = false; // whether the stream has sent a state
 let clockAhead = 0; // server time minus browser time, in seconds
 let shownAt = 0; // when the current pair was shown
+let changedAt = 0; // when the clips on the screen were shown
 let activeAt = performance.now();
 let away = false;
 let resting = false; // the unseen pairs were returned
@@ -46,7 +50,7 @@ const player = new Player([...document.querySelectorAll(".clip canvas")], (posit
 
 const queue = new Queue({
   ready: (entry) => {
-    if (entry === queue.current) player.show(entry.films, player.time);
+    if (entry === queue.current) player.show(visible(entry), player.time);
     else if (!queue.current && !undoing) next();
   },
   gone: () => {
@@ -107,14 +111,54 @@ function finished() {
 
 function answer(choice) {
   if (!canAnswer() || undoing) return;
+  if (kind() !== "compare") return sides.includes(choice) ? undefined : mark(choice);
+  give(choice);
+  const button = buttons.find((button) => button.dataset.answer === choice);
+  flash(sides.includes(choice) ? [at(choice)] : sides.map(at), button);
+  announce(`Recorded: ${ANSWERS[choice]}.`);
+}
+
+/** Records a complete answer and shows the next pair. */
+function give(said) {
   const seconds = (performance.now() - shownAt) / 1000;
   const { query } = queue.current.pair;
   queue.answer();
   next();
-  flash(choice);
-  outbox.add("answer", { query, answer: choice, who: queue.who, seconds, attempt: newAttempt() });
+  outbox.add("answer", { query, answer: said, who: queue.who, seconds, attempt: newAttempt() });
   at("redo").disabled = true;
-  announce(`Recorded: ${ANSWERS[choice]}.`);
+}
+
+/** Ranks the clip with a number, or rates the clip on the screen; also "tie" and "skip". */
+function mark(key) {
+  if (!canAnswer() || undoing) return;
+  const { pair } = queue.current;
+  const said = afterKey(pair, key);
+  if (!said) return;
+  const button = markButtons.find((button) => button.dataset.mark === String(key));
+  const clip = pair.kind === "rank" && figures[key - 1];
+  if (said.marks) setMarks(said.marks);
+  else give(said.answer);
+  flash(clip ? [clip] : [], button);
+  announce("Recorded.");
+}
+
+/** Keeps what has been said of the set on the screen so far. */
+function setMarks(marks) {
+  const { pair } = queue.current;
+  pair.marks = marks;
+  outbox.add("mark", { query: pair.query, marks, who: queue.who });
+  if (pair.kind === "rate") showClips();
+  show();
+}
+
+function digit(key) {
+  if (kind() !== "compare") mark(Number(key));
+  else if (SPEEDS[key]) setSpeed(key);
+}
+
+/** How the pair on the screen, or the one before, is answered. */
+function kind() {
+  return root.dataset.kind;
 }
 
 function acknowledged(request, response) {
@@ -139,6 +183,8 @@ function canAnswer() {
 }
 
 function undo() {
+  const marks = canAnswer() && !undoing ? queue.current.pair.marks : [];
+  if (marks.length) return setMarks(marks.slice(0, -1));
   change("undo", "Undoing …");
 }
 
@@ -157,7 +203,8 @@ async function undone(who, { query, pair, answer: before }) {
   const entry = pair && who === queue.who ? await queue.putBack(pair) : null;
   undoing = false;
   if (!pair) return notify(`Correction undone. Pair ${query} again: ${ANSWERS[before]}.`);
-  notify(entry ? "Undone: answer this pair again." : "Undone. This pair will come back later.");
+  const again = pair.kind === "compare" ? "answer this pair again" : "go on with this set";
+  notify(entry ? `Undone: ${again}.` : "Undone. This pair will come back later.");
   clearOpinion();
   if (entry) begin();
   else next();
@@ -165,7 +212,7 @@ async function undone(who, { query, pair, answer: before }) {
 
 function redone(who, { query, answer: restored }) {
   undoing = false;
-  notify(`Restored: ${ANSWERS[restored]}.`);
+  notify(restored ? `Restored: ${ANSWERS[restored]}.` : "Restored.");
   clearOpinion();
   if (who === queue.who && queue.remove(query)) next();
   else if (!queue.current) next();
@@ -180,20 +227,61 @@ function next() {
 }
 
 function begin() {
-  const films = queue.current?.films ?? null;
-  player.show(films);
-  player.playing = true;
-  if (films) fitClips(films);
+  showClips();
   shownAt = performance.now();
   show();
 }
 
-/** Sets the aspect ratio of the clips, and notes if they play slower than real time. */
-function fitClips(films) {
+function showClips() {
+  const films = queue.current ? visible(queue.current) : null;
+  if (films) layOut(films);
+  player.show(films);
+  player.playing = true;
+  changedAt = performance.now();
+}
+
+/** Makes room for so many clips, sets their aspect ratio, and notes if they play slowly. */
+function layOut(films) {
+  root.dataset.kind = queue.current.pair.kind;
+  while (figures.length < films.length) addFigure();
+  figures.forEach((figure, place) => (figure.parentElement.hidden = place >= films.length));
+  const { columns, rows } = gridOf(films.length);
   const ratio = Math.max(...films.map(ratioOf));
-  at("stage").style.setProperty("--ratio", ratio);
+  Object.entries({ ratio, columns, rows }).forEach(([name, value]) => at("stage").style.setProperty(`--${name}`, value));
   const { slowdown } = films[0];
   put("slowed", slowdown > 1 ? `shown ${Number(slowdown.toFixed(1))} times slower than real time` : "");
+}
+
+function addFigure() {
+  const cell = at("left").parentElement.cloneNode(true);
+  const figure = cell.firstElementChild;
+  figure.removeAttribute("id");
+  at("stage").querySelector(".clips").append(cell);
+  listenToClip(figure, figures.push(figure) - 1);
+  player.add(figure.querySelector("canvas"));
+}
+
+/** Shows the question about a set, the keys that answer it, and the ranking so far. */
+function showMarks(pair) {
+  const sets = kind() !== "compare";
+  at("answers").hidden = sets;
+  at("marks").hidden = !sets;
+  const known = pair?.kind === kind() ? pair : { kind: kind(), clips: [], marks: [] };
+  put("asking", sets ? (pair ? asking(pair) : "") : "");
+  markButtons.forEach((button) => {
+    const key = button.dataset.mark;
+    const used = key === "tie" ? kind() === "rank" : key === "skip" || Number(key) <= keysOf(known);
+    button.hidden = !used;
+    button.disabled = !canAnswer() || (key !== "skip" && !afterKey(known, key === "tie" ? key : Number(key)));
+  });
+  figures.forEach((figure, place) => {
+    const rank = rankOf(known, place);
+    const numbered = kind() === "rank" ? `clip ${place + 1}${rank && `, ${rank}`}` : "the clip";
+    const name = sets ? numbered : `${sides[place]} clip`;
+    figure.dataset.key = kind() === "rank" ? place + 1 : "";
+    figure.dataset.rank = rank;
+    figure.querySelector("canvas").setAttribute("aria-label", name);
+  });
 }
 
 function show() {
@@ -201,6 +289,7 @@ function show() {
   root.dataset.pair = (canAnswer() || away) && pair ? pair.query : "";
   root.dataset.shows = finished() ? "ending" : away ? "away" : canAnswer() ? "pair" : "waiting";
   buttons.forEach((button) => (button.disabled = !canAnswer()));
+  showMarks(pair);
   at("undo").disabled = at("list").disabled = finished();
   at("view").disabled = !pair || !hasAgentView(pair);
   showPause();
@@ -264,13 +353,12 @@ function unsentAnswers() {
   return outbox.requests.filter((request) => request.kind === "answer").length;
 }
 
-/** Flashes the chosen side and its button, without fading if the person prefers reduced motion. */
-function flash(choice) {
+/** Flashes the chosen clips and the button, without fading if the person prefers reduced motion. */
+function flash(chosen, button) {
   const frames = stillness.matches ? [{ opacity: 1 }, { opacity: 1 }] : [{ opacity: 1 }, { opacity: 0 }];
-  for (const side of sides.includes(choice) ? [choice] : sides) {
-    at(side).querySelector(".flash").animate(frames, { duration: FLASH, easing: "ease-out" });
+  for (const figure of chosen) {
+    figure.querySelector(".flash").animate(frames, { duration: FLASH, easing: "ease-out" });
   }
-  const button = buttons.find((button) => button.dataset.answer === choice);
   button.animate([{ backgroundColor: "var(--accent)" }, {}], { duration: stillness.matches ? 0 : FLASH });
 }
 
@@ -380,7 +468,7 @@ const ACTIONS = {
   redo,
   list: () => ownAnswers.open(queue.who),
   view: switchView,
-  speed: setSpeed,
+  digit,
   pause: pauseOrGoOn,
   help: () => at("keys").showModal(),
 };
@@ -400,20 +488,31 @@ function onPress(element, act) {
   });
 }
 
-/** Answers after a click, unless the pair has just appeared: then a double tap meant the last one. */
-function tap(choice) {
-  if (performance.now() - shownAt > DOUBLE_TAP) answer(choice);
+/** Acts after a click, unless the clips have just appeared: then a double tap meant the last ones. */
+function tap(act) {
+  if (performance.now() - changedAt > DOUBLE_TAP) act();
 }
 
-buttons.forEach((button) => {
+function onAnswer(button, act) {
   button.addEventListener("click", (event) => {
     const wasAway = away;
     active();
-    if (!wasAway) (event.detail > 0 ? tap : answer)(button.dataset.answer);
+    if (!wasAway) (event.detail > 0 ? tap(act) : act());
     if (event.detail > 0) button.blur();
   });
+}
+
+function listenToClip(figure, place) {
+  const choose = () => (kind() === "compare" ? answer(sides[place]) : mark(place + 1));
+  figure.addEventListener("click", () => kind() !== "rate" && tap(choose));
+}
+
+buttons.forEach((button) => onAnswer(button, () => answer(button.dataset.answer)));
+markButtons.forEach((button) => {
+  const key = button.dataset.mark;
+  onAnswer(button, () => mark(Number(key) || key));
 });
-sides.forEach((side) => at(side).addEventListener("click", () => tap(side)));
+figures.forEach(listenToClip);
 onPress(at("pause"), pauseOrGoOn);
 onPress(at("undo"), undo);
 onPress(at("redo"), redo);

@@ -21,6 +21,12 @@ export class Player {
     requestAnimationFrame(this.tick);
   }
 
+  /** Adds a canvas for one more film. */
+  add(canvas) {
+    this.canvases.push(canvas);
+    this.contexts.push(canvas.getContext("2d", { alpha: false }));
+  }
+
   /** Shows films from `time` on; null shows none. */
   show(films, time = 0) {
     this.films = films;

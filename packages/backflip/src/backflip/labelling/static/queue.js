@@ -1,7 +1,7 @@
 // The pairs that this person holds: taken from the label queue, loaded and decoded ahead of time.
 
 import { place, post } from "./api.js";
-import { NoFilm, hasAgentView, loadSides, release } from "./films.js";
+import { NoFilm, hasAgentView, loadClips, release } from "./films.js";
 
 const AHEAD = 4; // one on the screen, three loaded
 const UNSHOWABLE = 20000; // milliseconds until a pair with a damaged film is requested again
@@ -146,7 +146,7 @@ export class Queue {
   async load(entry) {
     const loading = (entry.newest = {}); // the view may change during loading
     try {
-      const films = await loadSides(entry.pair, this.view);
+      const films = await loadClips(entry.pair, this.view);
       if (entry.dropped || entry.newest !== loading) return films.forEach(release);
       entry.films?.forEach(release);
       entry.films = films;
