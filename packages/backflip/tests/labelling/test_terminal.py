@@ -26,6 +26,7 @@ from backflip.labelling.terminal import Labeller, main
 from backflip.labelling.terminal_view import (
     Playback,
     Size,
+    arranged,
     centred,
     centred_block,
     clean,
@@ -41,11 +42,11 @@ from backflip.labelling.terminal_view import (
     room_for_clip,
     scaled_frames,
     shortened,
-    side_by_side,
     sparkline,
     waiting_lines,
     width_of,
 )
+from backflip.preferences.clip_sets import NewSet, add_sets
 from backflip.preferences.films import FILMS, write_film
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore, NewQuery
@@ -206,10 +207,10 @@ def plain(line):
     frame=st.builds(Size, st.integers(1, 700), st.integers(1, 700)),
 )
 def test_two_clips_fit_side_by_side(terminal, frame):
-    size = fitted(frame, room_for_clip(terminal))
-    assert size.width <= room_for_clip(terminal).width
+    size = fitted(frame, room_for_clip(terminal, 2))
+    assert size.width <= room_for_clip(terminal, 2).width
     lines = ["x" * size.width] * -(-size.height // 2)
-    shown = side_by_side(lines, lines, size, terminal)
+    shown = arranged([lines, lines], [], size, terminal)
     assert len(shown) == terminal.height - view.ABOVE - view.BELOW
     assert max(map(len, shown)) < terminal.width
     with_clips = [line for line in shown if line]
@@ -496,7 +497,7 @@ def test_pair_answered_by_another_person_is_reported(run, seat):
 
 
 def test_pair_with_a_damaged_film_waits_until_the_film_is_restored(run, seat):
-    film = LabelQueue(seat.store).take("me")[0].left["person"]
+    film = LabelQueue(seat.store).take("me")[0].clips[0]["person"]
     kept = (run / FILMS / film.file).read_bytes()
     (run / FILMS / film.file).write_bytes(b"damaged")
     seat.press("left")
@@ -896,3 +897,84 @@ def test_main_without_arguments_prints_the_usage(capsys):
         main([])
     assert stop.value.code == 2
     assert "RUN_FOLDER" in capsys.readouterr().err
+
+
+# Sets of clips.
+
+
+def add_clip_set(folder, kind, clips):
+    """Add a set whose clips have one colour each, and the trainer's status."""
+    films = [
+        {
+            "person": write_film(
+                folder / FILMS, np.full((4, 20, 30, 3), 60 * clip, np.uint8), fps=4.0
+            )
+        }
+        for clip in range(clips)
+    ]
+    with LabelStore.open(folder / LABELS) as store:
+        add_sets(store, [NewSet(0, kind, [BARE] * clips, 0, films)])
+    write_status(folder, Status("waiting", time.time(), budget=50, env="dot", pid=os.getpid()))
+
+
+@pytest.fixture
+def seat_for(tmp_path):
+    seats = []
+
+    def seat_for(kind, clips):
+        add_clip_set(tmp_path, kind, clips)
+        seats.append(Seat(tmp_path))
+        return seats[-1]
+
+    yield seat_for
+    for seat in seats:
+        seat.close()
+
+
+def in_force(seat):
+    return [row[0] for row in seat.store.file.rows("SELECT answer FROM effective ORDER BY query")]
+
+
+def test_number_keys_rank_a_set(seat_for):
+    seat = seat_for("rank", 4)
+    text = plain("\n".join(seat.shown()))
+    assert "Rank the clips" in text
+    assert len(re.findall(r"▀+", text.split("\n")[5])) == 2, "two rows of two clips"
+    seat.press("2", "2", "9", "left", "4")
+    shown = plain("\n".join(seat.shown()))
+    assert "2 (place 1)" in shown
+    assert "4 (place 2)" in shown
+    seat.press("u", "1")
+    assert in_force(seat) == []
+    seat.press("up")
+    assert in_force(seat) == ["right", "left", "left", "left", "left", "tie"]
+    assert seat.store.file.rows("SELECT sum(seconds) > 6 FROM labels") == [(1,)]
+
+
+def test_number_keys_rate_one_clip_after_the_other(seat_for):
+    seat = seat_for("rate", 3)
+    text = plain("\n".join(seat.shown()))
+    assert "clip 1 of 3" in text
+    assert "1 worst … 9 best" in text
+    seat.press("7", "up", "right", "down")
+    assert "clip 3 of 3" in plain("\n".join(seat.shown()))
+    seat.press("9")
+    assert in_force(seat) == ["skip", "right", "skip"]
+    seat.labeller.press("u", seat.now)
+    assert "clip 3 of 3" in plain("\n".join(seat.shown()))
+    seat.press("u", "8", "3")
+    assert in_force(seat) == ["right", "left", "left"]
+    seat.labeller.press("u", seat.now + 1)
+    seat.labeller.press("r", seat.now + 2)
+    assert in_force(seat) == ["right", "left", "left"]
+
+
+@given(terminal=st.builds(Size, st.integers(40, 250), st.integers(12, 80)), clips=st.integers(1, 9))
+def test_clips_of_a_set_fit(terminal, clips):
+    size = fitted(Size(40, 30), room_for_clip(terminal, clips))
+    lines = ["x" * size.width] * -(-size.height // 2)
+    shown = arranged([lines] * clips, ["1"] * clips, size, terminal)
+    assert len(shown) == terminal.height - view.ABOVE - view.BELOW
+    assert max(len(plain(line)) for line in shown) < terminal.width
+    if terminal.height >= 24:
+        assert sum(line.count("x") for line in shown) == clips * len(lines) * size.width

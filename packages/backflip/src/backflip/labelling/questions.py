@@ -58,6 +58,13 @@ class Question(NamedTuple):
     marks: Marks = ()
 
 
+class Step(NamedTuple):
+    """What follows from a key about a set: marks to go on with, or the complete answer."""
+
+    marks: Marks = ()
+    answer: Given | None = None
+
+
 class Said(NamedTuple):
     """What an answer says: a label for each query, and a score for each clip of a set."""
 
@@ -114,6 +121,34 @@ def said_by(one: Asked, given: Given) -> Said:
     of = dict(zip(one.clips, scores, strict=True))
     labels = {query: answer_of(of[left], of[right]) for query, (left, right) in one.queries.items()}
     return Said(labels, of)
+
+
+def after_key(one: Question, key: int | str) -> Step | None:
+    """Return what follows from a key about a set; None if it means nothing.
+
+    Args:
+        one: the set.
+        key: a number from 1; `tie`, all clips without a place are equally good; or `skip`.
+    """
+    if one.kind == "rate":
+        return _after_rating(one, key)
+    if key == "skip":
+        return Step(answer="skip")
+    rest = [place for place in range(len(one.clips)) if place not in one.marks]
+    if key == "tie":
+        return Step(answer=[*one.marks, rest])
+    if not isinstance(key, int) or key - 1 not in rest:
+        return None
+    rest.remove(key - 1)
+    places = [*one.marks, key - 1]
+    return Step(places) if len(rest) > 1 else Step(answer=[*places, *rest])
+
+
+def _after_rating(one: Question, key: int | str) -> Step | None:
+    if key == "tie":
+        return None
+    ratings = [*one.marks, None if key == "skip" else int(key)]
+    return Step(ratings) if len(ratings) < len(one.clips) else Step(answer=ratings)
 
 
 def checked_answer(given: Given) -> Answer:

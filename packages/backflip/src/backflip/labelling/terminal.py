@@ -1,4 +1,4 @@
-"""Labelling in the terminal: two clips side by side as text, with the same keys as the page.
+"""Labelling in the terminal: clips side by side as text, with the same keys as the page.
 
 `python -m backflip.labelling.terminal RUN_FOLDER [--who NAME]` uses the whole terminal and restores
 it at the end. Exit status: 0 the person left or training finished; 1 training stopped; 2 no
@@ -17,15 +17,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.labelling.label_queue import AHEAD, LabelQueue, Pair, checked_name
+from backflip.labelling.label_queue import AHEAD, LabelQueue, checked_name
 from backflip.labelling.leases import RENEW_SECONDS
+from backflip.labelling.questions import Given, Marks, Question, after_key
 from backflip.labelling.refused import Refused
 from backflip.labelling.status import Status, read_status
 from backflip.labelling.terminal_device import Quit, Terminal, has_terminal
 from backflip.labelling.terminal_view import (
     BOLD,
     DIM,
-    GAP,
     MARGIN,
     PASTE,
     RESET,
@@ -33,11 +33,12 @@ from backflip.labelling.terminal_view import (
     SMALLEST,
     Playback,
     Size,
-    centred,
+    arranged,
     centred_block,
     clean,
     end_of,
     fitted,
+    grid_of,
     half_blocks,
     joined,
     opinion_line,
@@ -46,8 +47,7 @@ from backflip.labelling.terminal_view import (
     room_for_clip,
     scaled_frames,
     shortened,
-    side_by_side,
-    side_width,
+    titles_line,
     waiting_lines,
     width_of,
 )
@@ -79,10 +79,15 @@ IN_WORDS: dict[Answer, str] = {
     "tie": "↑ equally good",
     "skip": "↓ can't tell",
 }
-HINTS = [
-    *("← → better", "↑ equal", "↓ can't tell", "? keys", "q quit", "u undo", "r redo"),
-    "space pause",
-]
+KEYS = {
+    "compare": ["← → better", "↑ equal"],
+    "rank": ["1 2 … next in the ranking", "↑ the rest are equal"],
+    "rate": ["1 worst … 9 best"],
+}
+HINTS = ["↓ can't tell", "? keys", "q quit", "u undo", "r redo", "space pause"]
+ASKING = {"compare": "Which clip is better?", "rank": "Rank the clips", "rate": "Rate the clip"}
+SAID = {"rank": "ranked", "rate": "rated"}
+DIGITS = "123456789"
 HELP = [
     "←  →    the left, the right clip is better",
     "↑       both are equally good",
@@ -91,6 +96,7 @@ HELP = [
     "r       redo what was undone",
     "space   pause, play",
     "1 2 3   half, normal, double speed",
+    "1 … 9   of a set: the next clip in the ranking, or the rating of the clip",
     "v       agent's view, your view",
     "g       edit the goal",
     "?       this help",
@@ -99,9 +105,10 @@ HELP = [
 
 
 class _Key(NamedTuple):
-    """What the loaded frames of a pair depend on."""
+    """What the loaded frames of a pair depend on; `clip` is that on the screen, of those rated."""
 
     query: int
+    clip: int
     view: Which
     terminal: Size
 
@@ -110,12 +117,12 @@ class _Key(NamedTuple):
 class PairFrames:
     """The frames of a pair, scaled to the terminal; each becomes text when it is first shown."""
 
-    def __init__(self, folder: Path, films: tuple[Film, Film], terminal: Size) -> None:
-        """Read both films.
+    def __init__(self, folder: Path, films: Sequence[Film], terminal: Size) -> None:
+        """Read the films.
 
         Args:
             folder: the folder of films.
-            films: of the left and the right clip.
+            films: of the clips that are shown together.
             terminal: size of the terminal, in cells.
 
         Raises:
@@ -123,21 +130,20 @@ class PairFrames:
         """
         first = films[0]
         self._terminal = terminal
-        self._size = fitted(Size(first.width, first.height), room_for_clip(terminal))
+        self._size = fitted(Size(first.width, first.height), room_for_clip(terminal, len(films)))
         self._frames = [
             scaled_frames(read_film(folder, film.file), film, self._size) for film in films
         ]
-        self._lines: dict[int, list[str]] = {}
+        self._clips: dict[int, list[list[str]]] = {}
         self.fps = first.fps
         self.count = max(film.frames for film in films)
 
-    def lines(self, number: int, *, true_colour: bool) -> list[str]:
-        """Return both clips at frame `number`; the shorter clip keeps its last frame."""
-        if number not in self._lines:
+    def lines(self, number: int, titles: Sequence[str], *, true_colour: bool) -> list[str]:
+        """Return the clips at frame `number`; a shorter clip keeps its last frame."""
+        if number not in self._clips:
             now = [frames[min(number, len(frames) - 1)] for frames in self._frames]
-            left, right = (half_blocks(frame, true_colour=true_colour) for frame in now)
-            self._lines[number] = side_by_side(left, right, self._size, self._terminal)
-        return self._lines[number]
+            self._clips[number] = [half_blocks(frame, true_colour=true_colour) for frame in now]
+        return arranged(self._clips[number], titles, self._size, self._terminal)
 
 
 @final
@@ -149,22 +155,26 @@ class FrameLoader:
         self._thread = ThreadPoolExecutor(1)
         self._ready: dict[_Key, Future[PairFrames]] = {}
 
-    def preload(self, pairs: Sequence[Pair], view: Which, terminal: Size) -> None:
+    def preload(self, pairs: Sequence[Question], view: Which, terminal: Size) -> None:
         """Load these pairs in this order; drop all others."""
-        wanted = {_Key(pair.query, view, terminal): _films(pair, view) for pair in pairs}
+        wanted = {
+            _Key(pair.query, clip, view, terminal): _films(pair, clip, view)
+            for pair in pairs
+            for clip in range(len(pair.clips) if pair.kind == "rate" else 1)
+        }
         for key in self._ready.keys() - wanted.keys():
             self._ready.pop(key).cancel()
         for key, films in wanted.items():
             if key not in self._ready:
                 self._ready[key] = self._thread.submit(PairFrames, self._folder, films, terminal)
 
-    def get(self, pair: Pair, view: Which, terminal: Size) -> PairFrames | None:
+    def get(self, pair: Question, view: Which, terminal: Size) -> PairFrames | None:
         """Return the frames of a pair; None while they load.
 
         Raises:
             DamagedFile: a film is missing or damaged. The next `preload` tries again.
         """
-        key = _Key(pair.query, view, terminal)
+        key = _Key(pair.query, _clip_of(pair), view, terminal)
         ready = self._ready.get(key)
         if ready is None or not ready.done():
             return None
@@ -177,19 +187,39 @@ class FrameLoader:
         self._thread.shutdown(cancel_futures=True)
 
 
-def _films(pair: Pair, view: Which) -> tuple[Film, Film]:
-    """Return a pair's films in `view`, or in the other view if there are none."""
-    have = view if view in pair.left and view in pair.right else "person"
+def _clip_of(pair: Question) -> int:
+    """Return the clip that is rated now; 0 if all clips are shown together."""
+    return len(pair.marks) if pair.kind == "rate" else 0
+
+
+def _films(pair: Question, clip: int, view: Which) -> list[Film]:
+    """Return the films that are shown together, in `view`, or in the other view if there are none.
+
+    Args:
+        pair: the question.
+        clip: of clips that are rated, the one that is shown.
+        view: the view.
+    """
+    shown = pair.clips[clip : clip + 1] if pair.kind == "rate" else pair.clips
+    have = view if all(view in films for films in shown) else "person"
     other: Which = "agent"
-    sides = (pair.left, pair.right)
-    left, right = (side.get(have) or side[other] for side in sides)
-    return left, right
+    return [films.get(have) or films[other] for films in shown]
 
 
 class _Shown(NamedTuple):
-    """The pair on the screen, the time since when, and its playback."""
+    """What is on the screen.
+
+    Attributes:
+        query: the pair.
+        clip: of clips that are rated, the one that is shown; else 0.
+        began: when the pair was first shown.
+        since: when what is on the screen was first shown.
+        playback: of it.
+    """
 
     query: int
+    clip: int
+    began: float
     since: float
     playback: Playback
 
@@ -209,7 +239,7 @@ class Labeller:
         self._queue, self._folder, self._who = queue, folder, who
         self._true_colour = true_colour
         self._loader = FrameLoader(folder / FILMS)
-        self._pairs: list[Pair] = []  # the first one is on the screen
+        self._pairs: list[Question] = []  # the first one is on the screen
         self._broken: dict[int, float] = {}  # pairs without a film -> when to try again
         self._shown: _Shown | None = None
         self._view: Which = "person"
@@ -244,10 +274,13 @@ class Labeller:
             self._draft = self._edited(self._draft, key)
         elif self._helping:
             self._helping = False
+        elif self._is_set() and (key in ANSWERS or key in DIGITS):
+            if not held_down:
+                self._mark(int(key) if key in DIGITS else ANSWERS[key], now)
         elif key in ANSWERS and not held_down:
-            self._answer(ANSWERS[key], now)
+            self._answer(ANSWERS[key], IN_WORDS[ANSWERS[key]], now)
         elif key == "u" and not held_down:
-            self._undo(now)
+            self._take_back(now)
         elif key == "r" and not held_down:
             self._redo(now)
         else:
@@ -269,19 +302,60 @@ class Labeller:
         elif key == " " and self._shown:
             self._shown.playback.toggle(now)
 
-    def _answer(self, answer: Answer, now: float) -> None:
+    def _is_set(self) -> bool:
+        """Return whether the pair on the screen is a set, which is ranked or rated."""
+        first, shown = next(iter(self._pairs), None), self._shown
+        here = first is not None and shown is not None and first.query == shown.query
+        return here and first.kind != "compare"
+
+    def _mark(self, key: int | Answer, now: float) -> None:
+        """Rank the clip with a number, or rate the clip on the screen; or give the last answer."""
+        shown = self._shown
+        if shown is None or key in ("left", "right") or now - shown.since < SHORTEST_VIEW:
+            return
+        if shown.clip != _clip_of(self._pairs[0]):  # the clip that is rated next still loads
+            return
+        step = after_key(self._pairs[0], key)
+        if step is None:
+            return
+        if step.answer is None:
+            self._keep(step.marks)
+        else:
+            said = "can't tell" if step.answer == "skip" else SAID[self._pairs[0].kind]
+            self._answer(step.answer, said, now)
+
+    def _keep(self, marks: Marks) -> None:
+        """Keep what has been said of the set on the screen so far."""
+        query = self._pairs[0].query
+        try:
+            self._queue.mark(query, marks, self._who)
+        except Refused as error:  # another person holds it now
+            self._message, self._next_take = clean(str(error)), 0.0
+            self._drop(query)
+            return
+        self._message, self._opinion = "", None
+        self._pairs = [self._pairs[0]._replace(marks=marks), *self._pairs[1:]]
+
+    def _take_back(self, now: float) -> None:
+        """Undo the last key about the set on the screen, or the last answer."""
+        if self._is_set() and self._pairs[0].marks:
+            self._keep(self._pairs[0].marks[:-1])
+        else:
+            self._undo(now)
+
+    def _answer(self, answer: Given, in_words: str, now: float) -> None:
         shown = self._shown
         if shown is None or now - shown.since < SHORTEST_VIEW:
             return
         attempt = secrets.token_hex(16)
         try:
             answered = self._queue.answer(
-                shown.query, answer, self._who, now - shown.since, attempt
+                shown.query, answer, self._who, now - shown.began, attempt
             )
         except Refused as error:
             self._message, self._opinion = clean(str(error)), None
         else:
-            self._message, self._opinion = IN_WORDS[answer], answered.opinion
+            self._message, self._opinion = in_words, answered.opinion
         self._drop(shown.query)
         self._next_poll = self._next_take = now
 
@@ -296,7 +370,8 @@ class Labeller:
             self._message = f"correction undone: again {IN_WORDS[undone.answer or 'skip']}"
             return
         self._put_first(undone.pair)
-        self._message = "undone: answer this pair again"
+        again = "answer this pair again" if undone.pair.kind == "compare" else "go on with this set"
+        self._message = f"undone: {again}"
 
     def _redo(self, now: float) -> None:
         try:
@@ -304,11 +379,12 @@ class Labeller:
         except Refused as error:
             self._message = clean(str(error))
             return
-        self._message, self._opinion = f"restored: {IN_WORDS[redone.answer]}", None
+        said = f": {IN_WORDS[redone.answer]}" if redone.answer else ""
+        self._message, self._opinion = f"restored{said}", None
         self._drop(redone.query)
         self._next_poll = self._next_take = now
 
-    def _put_first(self, pair: Pair) -> None:
+    def _put_first(self, pair: Question) -> None:
         self._pairs = [pair, *(other for other in self._pairs if other.query != pair.query)]
         self._shown = None
 
@@ -421,9 +497,12 @@ class Labeller:
                 self._broken[pair.query] = now + FILM_RETRY
                 self._pairs, self._next_take = self._pairs[1:], now
                 continue
-            if frames and (self._shown is None or self._shown.query != pair.query):
+            clip = _clip_of(pair)
+            if frames and (self._shown is None or self._shown[:2] != (pair.query, clip)):
+                same = self._shown is not None and self._shown.query == pair.query
+                began = self._shown.began if same and self._shown else now
                 playback = Playback(frames.count, frames.fps, now, self._speed)
-                self._shown = _Shown(pair.query, now, playback)
+                self._shown = _Shown(pair.query, clip, began, now, playback)
             return frames
         self._shown = None
         return None
@@ -439,7 +518,7 @@ class Labeller:
         if frames is None or self._shown is None:
             return []
         number = self._shown.playback.frame(now)
-        return frames.lines(number, true_colour=self._true_colour)
+        return frames.lines(number, self._titles(), true_colour=self._true_colour)
 
     def _waiting(self, terminal: Size) -> list[str]:
         lines = ["loading"] if self._pairs else waiting_lines(self._status, time.time())
@@ -450,21 +529,32 @@ class Labeller:
         if self._draft is not None:
             goal = f"{BOLD}Goal: {end_of(self._draft, width - 7)}{RESET}{REVERSE} {RESET}"
         else:
-            title = f"Goal: {clean(self._goal)}" if self._goal else "Which clip is better?"
+            asking = ASKING[self._pairs[0].kind] if self._pairs else ASKING["compare"]
+            title = f"Goal: {clean(self._goal)}" if self._goal else asking
             goal = f"{BOLD}{shortened(title, width)}{RESET}"
-        half = side_width(terminal)
-        view = " (agent's view)" if self._view == "agent" else ""
-        sides = [f"← left{view}", f"right{view} →"]
-        names = (" " * GAP).join(centred(side, half) for side in sides)
-        playing = self._shown is not None and not self._helping
-        return [f" {goal}", "", f" {DIM}{names}{RESET}" if playing else ""]
+        names = ""
+        if self._shown is not None and not self._helping:
+            titles = self._titles()
+            columns = grid_of(len(titles)).columns
+            names = f" {DIM}{titles_line(titles[:columns], terminal, columns)}{RESET}"
+        return [f" {goal}", "", names]
+
+    def _titles(self) -> list[str]:
+        """Return a title for each clip on the screen."""
+        pair, view = self._pairs[0], " (agent's view)" if self._view == "agent" else ""
+        if pair.kind == "compare":
+            return [f"← left{view}", f"right{view} →"]
+        if pair.kind == "rate":
+            return [f"clip {len(pair.marks) + 1} of {len(pair.clips)}{view}"]
+        return [_numbered(pair, place) for place in range(len(pair.clips))]
 
     def _below(self, terminal: Size, now: float) -> list[str]:
         width = terminal.width - 2 * MARGIN
         bar = ""
         if self._shown and not self._helping:
             bar = position_bar(self._shown.playback.share(now), width)
-        hints = ["enter save", "esc cancel"] if self._draft is not None else HINTS
+        keys = KEYS[self._pairs[0].kind if self._pairs else "compare"]
+        hints = ["enter save", "esc cancel"] if self._draft is not None else [*keys, *HINTS]
         return [
             f" {bar}",
             f" {self._last_answer(width)}",
@@ -481,6 +571,12 @@ class Labeller:
         if self._opinion is None or room < SMALLEST.width // 2:
             return message
         return f"{message}  {DIM}{opinion_line(self._opinion, room)}{RESET}"
+
+
+def _numbered(pair: Question, place: int) -> str:
+    """Return the key of a clip that is ranked, and its place in the ranking so far."""
+    rank = f" (place {pair.marks.index(place) + 1})" if place in pair.marks else ""
+    return f"{place + 1}{rank}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

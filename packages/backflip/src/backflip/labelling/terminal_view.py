@@ -25,7 +25,7 @@ from runshelf.terminal_text import harmless
 PAUSE_SECONDS = 0.5  # at the end of a clip before it repeats, at speed 1
 LARGEST_ZOOM = 4  # of small frames
 MARGIN = 1  # columns left and right
-GAP = 3  # columns between the two clips
+GAP = 3  # columns between two clips
 FEWEST_BARS = 12  # in a sparkline with words around it
 
 RESET = "\x1b[0m"
@@ -325,35 +325,66 @@ ABOVE, BELOW = 3, 5  # lines above and below the clips
 SMALLEST = Size(40, ABOVE + BELOW + 4)
 
 
-def side_width(terminal: Size) -> int:
-    """Return the number of columns for each clip."""
-    return (terminal.width - 2 * MARGIN - GAP) // 2
+class Grid(NamedTuple):
+    """How clips are arranged."""
+
+    rows: int
+    columns: int
 
 
-def room_for_clip(terminal: Size) -> Size:
-    """Return the number of pixels for each clip."""
-    return Size(side_width(terminal), 2 * (terminal.height - ABOVE - BELOW))
+def grid_of(clips: int) -> Grid:
+    """Return the arrangement of so many clips; two stand side by side."""
+    rows = 1 if clips <= 3 else 2 if clips <= 6 else 3
+    return Grid(rows, -(-clips // rows))
 
 
-def side_by_side(
-    left: Sequence[str], right: Sequence[str], size: Size, terminal: Size
+def clip_width(terminal: Size, columns: int) -> int:
+    """Return the number of terminal columns for each clip."""
+    return (terminal.width - 2 * MARGIN - (columns - 1) * GAP) // columns
+
+
+def room_for_clip(terminal: Size, clips: int) -> Size:
+    """Return the number of pixels for each of so many clips."""
+    rows, columns = grid_of(clips)
+    height = (terminal.height - ABOVE - BELOW) // rows - (1 if rows > 1 else 0)
+    return Size(clip_width(terminal, columns), 2 * height)
+
+
+def titles_line(titles: Sequence[str], terminal: Size, columns: int) -> str:
+    """Return a line with a title above each clip of a row."""
+    width = clip_width(terminal, columns)
+    return (" " * GAP).join(centred(title, width) for title in titles)
+
+
+def arranged(
+    clips: Sequence[Sequence[str]], titles: Sequence[str], size: Size, terminal: Size
 ) -> list[str]:
-    """Return the lines of two clips side by side, each centred in its half.
+    """Return the lines of clips side by side, in as many rows as they need.
 
     Args:
-        left: the lines of the left clip.
-        right: the lines of the right clip.
+        clips: the lines of each clip.
+        titles: of each clip; the first row's are left out, they stand above all clips.
         size: of each clip, in pixels.
         terminal: in cells.
     """
-    width, height = side_width(terminal), terminal.height - ABOVE - BELOW
+    rows, columns = grid_of(len(clips))
+    lines: list[str] = []
+    for row in range(rows):
+        now = slice(row * columns, (row + 1) * columns)
+        if row:
+            lines.append(f" {DIM}{titles_line(titles[now], terminal, columns)}{RESET}")
+        lines += _side_by_side(clips[now], size, clip_width(terminal, columns))
+    height = terminal.height - ABOVE - BELOW
+    above = (height - len(lines)) // 2 if rows == 1 else 0
+    return ([""] * above + lines + [""] * (height - len(lines) - above))[:height]
+
+
+def _side_by_side(clips: Sequence[Sequence[str]], size: Size, width: int) -> list[str]:
+    """Return the lines of one row of clips, each centred in its columns."""
     before = (width - size.width) // 2
-    between = width - size.width - before + GAP + before
-    lines = [
-        f"{' ' * (MARGIN + before)}{a}{' ' * between}{b}" for a, b in zip(left, right, strict=True)
-    ]
-    above = (height - len(lines)) // 2
-    return [""] * above + lines + [""] * (height - len(lines) - above)
+    between = " " * (width - size.width + GAP)
+    start = " " * (MARGIN + before)
+    return [f"{start}{between.join(line)}" for line in zip(*clips, strict=True)]
 
 
 def centred_block(lines: Sequence[str], terminal: Size) -> list[str]:
