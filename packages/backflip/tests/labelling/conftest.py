@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from backflip.labelling.prompts import asked
 from backflip.preferences.labels import LabelStore
 from runshelf.web.address import saved_port
 
@@ -35,6 +36,17 @@ class Person:
             left, right = (float(clip["reward"].sum()) for clip in store.clips(query))
         return "tie" if abs(left - right) < 1e-6 else "left" if left > right else "right"
 
+    def said_of(self, pair):
+        """Return the ranking or the ratings of a set, by the true returns of its clips."""
+        with LabelStore.open(self.folder / "labels.sqlite") as store:
+            with store.file.transaction() as connection:
+                clips = asked(connection, pair["query"]).clips
+            returns = [float(store.clip(clip)["reward"].sum()) for clip in clips]
+        order = sorted(range(len(returns)), key=lambda place: -returns[place])
+        if pair["kind"] == "rank":
+            return order
+        return [9 - order.index(place) for place in range(len(returns))]
+
     def answer(self, query, answer=None):
         """Answer a pair; return the status."""
         status, said = self.post(
@@ -54,7 +66,9 @@ class Person:
             try:
                 pairs = self.post("take")[1].get("pairs", [])
                 if pairs:
-                    self.answer(pairs[0]["query"])
+                    first = pairs[0]
+                    said = None if first["kind"] == "compare" else self.said_of(first)
+                    self.answer(first["query"], said)
                 time.sleep(pause if pairs else 0.1)
             except (OSError, http.client.HTTPException, ValueError):
                 time.sleep(0.1)

@@ -102,10 +102,10 @@ def test_bad_answers_get_one_line_and_record_nothing(kind, answer, said, store, 
     assert not store.file.rows("SELECT * FROM scores")
 
 
-def test_only_the_first_query_of_a_set_is_a_question(store, queue):
+def test_only_the_first_query_of_a_set_is_a_prompt(store, queue):
     ask(store, "rank", sets=2)
     assert [pair.query for pair in queue.take("me")] == [1, 4]
-    with pytest.raises(Refused, match="query 2 belongs to question 1"):
+    with pytest.raises(Refused, match="query 2 belongs to prompt 1"):
         give(queue, 2, [0, 1, 2])
     with pytest.raises(Refused, match="me has it"):
         give(queue, 1, [0, 1, 2], who="eve")

@@ -146,6 +146,26 @@ def test_training_does_not_wait_for_the_last_answer_of_a_round(tmp_path, person)
         assert "after 12 labels" in picture.info["Description"], "not those that were budgeted"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ask", ["rank", "rate"])
+def test_people_rank_and_rate_sets(tmp_path, answering, ask):
+    """The reward model learns from the labels of the sets, as from those of a program."""
+    answering(tmp_path)
+    settings = TINY | {"ask": ask, "clips_at_once": 3, "phases": 3}
+    result = teach("Pendulum-v1", settings=settings, home=tmp_path, **dict(OPTIONS, labels=12))
+    assert result.labels == 12
+    with LabelStore.open(result.folder / "labels.sqlite") as store:
+        assert not store.counts().pending
+        assert store.file.rows("SELECT count(*) FROM queries WHERE clip_set IS NULL") == [(0,)]
+        assert max(store.file.rows("SELECT count(*) FROM queries GROUP BY clip_set")) == (3,)
+        for pair in store.labelled(0):
+            left, right = (clip["reward"].sum() for clip in (pair.left, pair.right))
+            assert pair.answer == ("left" if left > right else "right")
+            assert pair.who == "me"
+        assert not store.file.rows("SELECT 1 FROM queries q JOIN clip_sets s ON s.ask <> ?", (ask,))
+    assert f"{ask}s" in (result.folder / "output.log").read_text()
+
+
 def comes_true(condition, seconds=60.0):
     """Return whether a condition comes true within so many seconds."""
     until = time.monotonic() + seconds

@@ -1,6 +1,6 @@
 """The label queue: people take pairs, answer them and undo answers.
 
-A pair stands for any question of `backflip.labelling.questions`: two clips to compare, or a set to
+A pair stands for any prompt of `backflip.labelling.prompts`: two clips to compare, or a set to
 rank or to rate. Several people can use the queue at once, each under a name, on the page or in a
 terminal. A person holds a pair from taking it until they answer it or leave
 (`backflip.labelling.leases`); a pair that nobody else has taken since then is still theirs when
@@ -19,16 +19,16 @@ from typing import Any, NamedTuple, final
 from backflip.labelling import answer_history
 from backflip.labelling.answer_history import OwnAnswer
 from backflip.labelling.leases import Leases
-from backflip.labelling.questions import (
+from backflip.labelling.prompts import (
     Asked,
     Given,
-    Question,
+    Prompt,
     Said,
     asked,
     checked_answer,
     is_shown,
     keep_marks,
-    question,
+    prompt,
     said_by,
 )
 from backflip.labelling.refused import Refused
@@ -73,12 +73,12 @@ class Undone(NamedTuple):
 
     Attributes:
         query: the pair.
-        pair: the question, to answer it again; None after the undo of a correction.
+        pair: the prompt, to answer it again; None after the undo of a correction.
         answer: the answer from before the correction; None if the pair is open again.
     """
 
     query: int
-    pair: Question | None
+    pair: Prompt | None
     answer: Answer | None
 
 
@@ -93,7 +93,7 @@ class ListedAnswer(NamedTuple):
     """An answer of a person, with the films of its pair."""
 
     given: OwnAnswer
-    pair: Question
+    pair: Prompt
 
 
 @final
@@ -124,7 +124,7 @@ class LabelQueue:
         self._clock = clock
         self._rng = rng or random.Random()
 
-    def take(self, who: str, without: Collection[int] = (), place: str = "") -> list[Question]:
+    def take(self, who: str, without: Collection[int] = (), place: str = "") -> list[Prompt]:
         """Return the next pairs for `who`: those they hold, then new ones.
 
         They keep the pairs as long as they are present.
@@ -151,7 +151,7 @@ class LabelQueue:
                     break
                 _take(connection, query, who, self._clock())
                 held.append(query)
-            return [question(connection, query, who) for query in held]
+            return [prompt(connection, query, who) for query in held]
 
     def give_back(self, who: str, queries: Collection[int]) -> None:
         """Return pairs to the queue. Pairs that `who` does not hold are unchanged.
@@ -228,7 +228,7 @@ class LabelQueue:
             if repeated:  # another person may hold or have answered the pair now
                 _check_may_answer(connection, query, who)
             _take(connection, query, who, self._clock())
-            return Undone(query, question(connection, query, who), None)
+            return Undone(query, prompt(connection, query, who), None)
 
     def redo(self, who: str, attempt: str) -> Redone:
         """Restore the answer or correction that `who` undid last.
@@ -272,7 +272,7 @@ class LabelQueue:
         given = answer_history.own_answers(file, checked_name(who), before, LISTED)
         with file.transaction() as connection:
             shown = (one for one in given if is_shown(connection, one.query))
-            return [ListedAnswer(one, question(connection, one.query, who)) for one in shown]
+            return [ListedAnswer(one, prompt(connection, one.query, who)) for one in shown]
 
     def goal(self) -> str:
         """Return the goal in the person's words; empty if not set."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from backflip.labelling.label_queue import LabelQueue, ListedAnswer
-from backflip.labelling.questions import Question
+from backflip.labelling.prompts import Prompt
 from backflip.labelling.status import Status, films_of, read_status
 from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
@@ -23,7 +23,7 @@ def film_fields(film: Film) -> dict[str, Any]:
     return {"url": f"/films/{fields.pop('file')}"} | fields
 
 
-def pair_fields(pair: Question) -> dict[str, Any]:
+def pair_fields(pair: Prompt) -> dict[str, Any]:
     """Return a pair or a set: the films of each clip, by view."""
     clips = [{view: film_fields(film) for view, film in clip.items()} for clip in pair.clips]
     return pair._asdict() | {"clips": clips}

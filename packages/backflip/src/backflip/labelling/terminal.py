@@ -19,7 +19,7 @@ from typing import NamedTuple, final
 
 from backflip.labelling.label_queue import AHEAD, LabelQueue, checked_name
 from backflip.labelling.leases import RENEW_SECONDS
-from backflip.labelling.questions import Given, Marks, Question, after_key
+from backflip.labelling.prompts import Given, Marks, Prompt, after_key
 from backflip.labelling.refused import Refused
 from backflip.labelling.status import Status, read_status
 from backflip.labelling.terminal_device import Quit, Terminal, has_terminal
@@ -155,7 +155,7 @@ class FrameLoader:
         self._thread = ThreadPoolExecutor(1)
         self._ready: dict[_Key, Future[PairFrames]] = {}
 
-    def preload(self, pairs: Sequence[Question], view: Which, terminal: Size) -> None:
+    def preload(self, pairs: Sequence[Prompt], view: Which, terminal: Size) -> None:
         """Load these pairs in this order; drop all others."""
         wanted = {
             _Key(pair.query, clip, view, terminal): _films(pair, clip, view)
@@ -168,7 +168,7 @@ class FrameLoader:
             if key not in self._ready:
                 self._ready[key] = self._thread.submit(PairFrames, self._folder, films, terminal)
 
-    def get(self, pair: Question, view: Which, terminal: Size) -> PairFrames | None:
+    def get(self, pair: Prompt, view: Which, terminal: Size) -> PairFrames | None:
         """Return the frames of a pair; None while they load.
 
         Raises:
@@ -187,16 +187,16 @@ class FrameLoader:
         self._thread.shutdown(cancel_futures=True)
 
 
-def _clip_of(pair: Question) -> int:
+def _clip_of(pair: Prompt) -> int:
     """Return the clip that is rated now; 0 if all clips are shown together."""
     return len(pair.marks) if pair.kind == "rate" else 0
 
 
-def _films(pair: Question, clip: int, view: Which) -> list[Film]:
+def _films(pair: Prompt, clip: int, view: Which) -> list[Film]:
     """Return the films that are shown together, in `view`, or in the other view if there are none.
 
     Args:
-        pair: the question.
+        pair: the prompt.
         clip: of clips that are rated, the one that is shown.
         view: the view.
     """
@@ -239,7 +239,7 @@ class Labeller:
         self._queue, self._folder, self._who = queue, folder, who
         self._true_colour = true_colour
         self._loader = FrameLoader(folder / FILMS)
-        self._pairs: list[Question] = []  # the first one is on the screen
+        self._pairs: list[Prompt] = []  # the first one is on the screen
         self._broken: dict[int, float] = {}  # pairs without a film -> when to try again
         self._shown: _Shown | None = None
         self._view: Which = "person"
@@ -384,7 +384,7 @@ class Labeller:
         self._drop(redone.query)
         self._next_poll = self._next_take = now
 
-    def _put_first(self, pair: Question) -> None:
+    def _put_first(self, pair: Prompt) -> None:
         self._pairs = [pair, *(other for other in self._pairs if other.query != pair.query)]
         self._shown = None
 
@@ -573,7 +573,7 @@ class Labeller:
         return f"{message}  {DIM}{opinion_line(self._opinion, room)}{RESET}"
 
 
-def _numbered(pair: Question, place: int) -> str:
+def _numbered(pair: Prompt, place: int) -> str:
     """Return the key of a clip that is ranked, and its place in the ranking so far."""
     rank = f" (place {pair.marks.index(place) + 1})" if place in pair.marks else ""
     return f"{place + 1}{rank}"

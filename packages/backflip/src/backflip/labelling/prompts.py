@@ -1,7 +1,7 @@
-"""The questions that people answer: compare two clips, rank several, or rate one after the other.
+"""The prompts that people answer: compare two clips, rank several, or rate one after the other.
 
-A question has the number of its query. A set has a query for each pair of its clips, and its
-question has the number of the first. Whatever is asked, an answer becomes one label for each query,
+A prompt has the number of its query. A set has a query for each pair of its clips, and its
+prompt has the number of the first. Whatever is asked, an answer becomes one label for each query,
 as the answer of a simulated teacher does (`backflip.preferences.clip_sets`).
 
 What a person has said of a set so far, its marks, is kept with every key: the places of the clips
@@ -32,7 +32,7 @@ Given = str | Sequence[Any]  # an answer as a person gave it
 
 
 class Asked(NamedTuple):
-    """A question in the label file.
+    """A prompt in the label file.
 
     Attributes:
         query: its number.
@@ -49,8 +49,8 @@ class Asked(NamedTuple):
     clip_set: int | None = None
 
 
-class Question(NamedTuple):
-    """A question with the films of its clips, by view, and its marks."""
+class Prompt(NamedTuple):
+    """A prompt with the films of its clips, by view, and its marks."""
 
     query: int
     kind: Ask
@@ -73,7 +73,7 @@ class Said(NamedTuple):
 
 
 def asked(connection: Any, query: int) -> Asked:
-    """Return the question with a number.
+    """Return the prompt with a number.
 
     Raises:
         Refused: there is none.
@@ -88,19 +88,19 @@ def asked(connection: Any, query: int) -> Asked:
         return Asked(query, "compare", (left, right), {query: (left, right)})
     one = whole_set(connection, number)
     if query != min(one.queries):
-        raise Refused("unknown", f"query {query} belongs to question {min(one.queries)}")
+        raise Refused("unknown", f"query {query} belongs to prompt {min(one.queries)}")
     return Asked(query, one.ask, one.clips, one.queries, number)
 
 
-def question(connection: Any, query: int, who: str) -> Question:
-    """Return a question with the films of its clips and the marks of `who`."""
+def prompt(connection: Any, query: int, who: str) -> Prompt:
+    """Return a prompt with the films of its clips and the marks of `who`."""
     one = asked(connection, query)
     films = [_films(connection, clip) for clip in one.clips]
-    return Question(query, one.kind, films, _kept_marks(connection, one, who))
+    return Prompt(query, one.kind, films, _kept_marks(connection, one, who))
 
 
 def is_shown(connection: Any, query: int) -> bool:
-    """Return whether all clips of a question have a film that is not damaged."""
+    """Return whether all clips of a prompt have a film that is not damaged."""
     return all(_films(connection, clip) for clip in asked(connection, query).clips)
 
 
@@ -108,7 +108,7 @@ def said_by(one: Asked, given: Given) -> Said:
     """Return what an answer says.
 
     Raises:
-        Refused: it is no answer to this question.
+        Refused: it is no answer to this prompt.
     """
     if one.kind == "compare":
         return Said({one.query: checked_answer(given)}, {})
@@ -123,7 +123,7 @@ def said_by(one: Asked, given: Given) -> Said:
     return Said(labels, of)
 
 
-def after_key(one: Question, key: int | str) -> Step | None:
+def after_key(one: Prompt, key: int | str) -> Step | None:
     """Return what follows from a key about a set; None if it means nothing.
 
     Args:
@@ -144,7 +144,7 @@ def after_key(one: Question, key: int | str) -> Step | None:
     return Step(places) if len(rest) > 1 else Step(answer=[*places, *rest])
 
 
-def _after_rating(one: Question, key: int | str) -> Step | None:
+def _after_rating(one: Prompt, key: int | str) -> Step | None:
     if key == "tie":
         return None
     ratings = [*one.marks, None if key == "skip" else int(key)]
