@@ -113,7 +113,8 @@ def said_by(one: Asked, given: Given) -> Said:
     if one.kind == "compare":
         return Said({one.query: checked_answer(given)}, {})
     if given == "skip":
-        return Said(dict.fromkeys(one.queries, "skip"), {})
+        skip: Answer = "skip"
+        return Said(dict.fromkeys(one.queries, skip), {})
     read = scores_of_ranking if one.kind == "rank" else scores_of_ratings
     scores = read(given, len(one.clips))
     if scores is None:

@@ -304,9 +304,9 @@ class Labeller:
 
     def _is_set(self) -> bool:
         """Return whether the pair on the screen is a set, which is ranked or rated."""
-        first, shown = next(iter(self._pairs), None), self._shown
-        here = first is not None and shown is not None and first.query == shown.query
-        return here and first.kind != "compare"
+        if self._shown is None or not self._pairs:
+            return False
+        return self._pairs[0].query == self._shown.query and self._pairs[0].kind != "compare"
 
     def _mark(self, key: int | Answer, now: float) -> None:
         """Rank the clip with a number, or rate the clip on the screen; or give the last answer."""
