@@ -61,6 +61,26 @@ class Fitted(NamedTuple):
     metrics: list[dict[str, float]]
 
 
+class FitSettings(NamedTuple):
+    """What a fit uses besides whole labels.
+
+    Attributes:
+        crops: cropped copies of each label; 0 for none.
+        shortest_crop: the least length of a crop, as a share of a clip.
+    """
+
+    crops: int = 0
+    shortest_crop: float = 0.75
+
+    @property
+    def only_labels(self) -> bool:
+        """Whether a fit uses whole labels only."""
+        return not self.crops
+
+
+LABELS_ONLY = FitSettings()
+
+
 class Opinions(NamedTuple):
     """Predictions of one seed's reward model for C clips.
 

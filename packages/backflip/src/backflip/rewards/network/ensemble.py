@@ -28,17 +28,19 @@ import optax
 from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from backflip.algorithms.parts.adam import adam_step
-from backflip.core.losses import NO_TIES, answer_probabilities, preference_loss
+from backflip.core.losses import NO_TIES
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params
+from backflip.rewards.interface import FitSettings
 from backflip.rewards.network.architecture import (
     Standardiser,
     apply_network,
     network_inputs,
     squared_weights,
 )
+from backflip.rewards.network.crops import views_of
+from backflip.rewards.network.losses import Labelled, label_losses, split_losses
 
-NOISE = 0.1  # share of random answers
 MEMBERS = 3
 UPDATES = 500
 CHECK_EVERY = 20  # updates
@@ -49,17 +51,6 @@ FIRST_PENALTY, LEAST_PENALTY, LARGEST_PENALTY = 1e-3, 1e-6, 1.0  # λ
 PENALTY_FACTOR = 1.5
 LEAST_RATIO, LARGEST_RATIO = 1.1, 1.5  # of validation loss to training loss
 SMALLEST_DEVIATION = 1e-3
-
-
-class Labelled(NamedTuple):
-    """Labels of one seed, padded to a fixed number n with weight 0; axis 2 is left, right."""
-
-    before: Float[Array, "n 2 L D"]
-    action: Array
-    after: Float[Array, "n 2 L D"]
-    alive: Bool[Array, "n 2 L"]
-    left_preferred: Float[Array, " n"]
-    weight: Float[Array, " n"]
 
 
 class Ensemble(NamedTuple):
@@ -102,24 +93,33 @@ class _Member(NamedTuple):
 
 
 def fit(
-    spec: EnvSpec, ordinal: bool, labelled: Labelled, start: Params, key: PRNGKeyArray
+    spec: EnvSpec,
+    ordinal: bool,
+    settings: FitSettings,
+    labelled: Labelled,
+    start: Params,
+    key: PRNGKeyArray,
 ) -> Ensemble:
     """Return the fitted ensemble.
 
     Args:
         spec: the environment's spec.
         ordinal: ties have a width; false: they count as half of each answer.
+        settings: what is used besides whole labels.
         labelled: the labels.
         start: initial weights of the members, with a leading axis M.
         key: for the bootstrap samples and the minibatches.
     """
-    standardiser = standardiser_of(spec, labelled)
+    standardiser, views = standardiser_of(spec, labelled), None
+    if settings.crops:
+        for_crops = jax.random.fold_in(key, MEMBERS)  # after the keys of the members
+        views = views_of(for_crops, labelled, settings.crops, settings.shortest_crop)
 
     def member(params: Params, key: PRNGKeyArray) -> tuple[Any, ...]:
         sample, order = jax.random.split(key)
         drawn = bootstrap(sample, labelled.weight)
         begin = _Fitting(params, jnp.zeros(()) if ordinal else ())
-        fitted = _fit_member(spec, standardiser, labelled, drawn, begin, order)
+        fitted = _fit_member(spec, standardiser, labelled, views, drawn, begin, order)
         outputs = all_outputs(spec, standardiser, fitted.fitting.params, labelled)
         width = tie_width(fitted.fitting.log_width, labelled)
         losses = split_losses(outputs, labelled, drawn, width)
@@ -179,6 +179,7 @@ def _fit_member(
     spec: EnvSpec,
     standardiser: Standardiser,
     labelled: Labelled,
+    views: Bool[Array, "views n 2 L"] | None,
     drawn: Float[Array, " n"],
     begin: _Fitting,
     key: PRNGKeyArray,
@@ -199,13 +200,17 @@ def _fit_member(
         return found
 
     def update(member: _Member, key: PRNGKeyArray) -> tuple[_Member, None]:
-        at = jax.random.uniform(key, (LABELS_AT_ONCE,)) * sample[-1]
+        draw, see = (key, None) if views is None else jax.random.split(key)
+        at = jax.random.uniform(draw, (LABELS_AT_ONCE,)) * sample[-1]
         chosen = jnp.searchsorted(sample, at, side="right")
 
         def rows(x: Array) -> Array:
             return x[chosen]
 
         batch: Labelled = jax.tree.map(rows, labelled)
+        if views is not None:
+            view = jax.random.randint(see, (LABELS_AT_ONCE,), 0, len(views))
+            batch = batch._replace(alive=views[view, chosen])
         gradient = jax.grad(loss)(member.fitting, member.penalty, batch)
         fitting, moments, _ = adam_step(
             member.fitting, gradient, member.moments, LEARNING_RATE, shares=shares
@@ -237,40 +242,6 @@ def adapted(
     factor = jnp.where(ratio > LARGEST_RATIO, PENALTY_FACTOR, 1.0)
     factor = jnp.where(ratio < LEAST_RATIO, 1.0 / PENALTY_FACTOR, factor)
     return jnp.clip(penalty * factor, LEAST_PENALTY, LARGEST_PENALTY)
-
-
-def label_losses(
-    outputs: Float[Array, "n 2 L"],
-    labelled: Labelled,
-    tie_width: Float[Array, ""] | None = None,
-) -> Float[Array, " n"]:
-    """Return -log P of each label; only alive steps count.
-
-    Args:
-        outputs: one member's output for each step.
-        labelled: the labels.
-        tie_width: θ; None if a tie counts as half of each answer.
-    """
-    returns = jnp.where(labelled.alive, outputs, 0.0).sum(-1)
-    left, right, preferred = returns[:, 0], returns[:, 1], labelled.left_preferred
-    if tie_width is None:
-        return preference_loss(left, right, preferred, NOISE)
-    answers = answer_probabilities(left - right, tie_width, NOISE)
-    chosen = jnp.stack([preferred == 0.0, preferred == 0.5, preferred == 1.0], -1)
-    return -jnp.log(jnp.where(chosen, answers, 1.0)).sum(-1)
-
-
-def split_losses(
-    outputs: Float[Array, "n 2 L"],
-    labelled: Labelled,
-    drawn: Float[Array, " n"],
-    tie_width: Float[Array, ""] | None = None,
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Return the mean loss over a member's sample, and over its held-out labels."""
-    losses = label_losses(outputs, labelled, tie_width)
-    held_out = labelled.weight * (drawn == 0).astype(jnp.float32)
-    training = (losses * drawn).sum() / jnp.maximum(drawn.sum(), 1.0)
-    return training, (losses * held_out).sum() / held_out.sum()
 
 
 def all_outputs(

@@ -27,7 +27,14 @@ from backflip.rewards.inputs import (
     observation_vectors,
     see_vectors,
 )
-from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
+from backflip.rewards.interface import (
+    LABELS_ONLY,
+    FitSettings,
+    Fitted,
+    LabelledComparison,
+    ObservedClip,
+    Opinions,
+)
 from backflip.rewards.measures import LARGEST_REWARD, label_metrics, reward_metrics, scale_of
 from backflip.rewards.network.architecture import (
     Standardiser,
@@ -35,7 +42,8 @@ from backflip.rewards.network.architecture import (
     initial_network,
     network_inputs,
 )
-from backflip.rewards.network.ensemble import MEMBERS, Ensemble, Labelled, fit
+from backflip.rewards.network.ensemble import MEMBERS, Ensemble, fit
+from backflip.rewards.network.losses import Labelled
 
 FIT_METRICS = (
     "reward_model_training_loss",
@@ -74,12 +82,20 @@ class NetworkRewardModel:
         spec: the environment's spec.
         labels: the budget of each seed; fits are padded to it, so one program is compiled.
         clip_length: steps in a clip.
+        settings: what a fit uses besides whole labels.
     """
 
     ordinal = True  # ties have a width
 
-    def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
+    def __init__(
+        self,
+        spec: EnvSpec,
+        labels: int,
+        clip_length: int,
+        settings: FitSettings = LABELS_ONLY,
+    ) -> None:
         self._spec, self._labels, self._length = spec, labels, clip_length
+        self._settings = settings
         self._clips = ClipEncoder(partial(see_vectors, spec))
 
     def initial(self, seeds: int) -> NetworkParameters:
@@ -124,7 +140,10 @@ class NetworkRewardModel:
         labelled = [self._padded(one, room) for one in comparisons]
         starts = stack_rows([self._start(key) for key in keys])
         ensembles = jax.tree.map(
-            np.asarray, _fit_seeds(self._spec, self.ordinal, stack_rows(labelled), starts, keys)
+            np.asarray,
+            _fit_seeds(
+                self._spec, self.ordinal, self._settings, stack_rows(labelled), starts, keys
+            ),
         )
         fitted = [
             _scaled(row_of(ensembles, row), one) if comparisons[row] else self._nothing_learned()
@@ -207,12 +226,17 @@ def member_outputs(
 _outputs = jax.jit(member_outputs, static_argnums=0)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _fit_seeds(
-    spec: EnvSpec, ordinal: bool, labelled: Labelled, starts: Params, keys: Array
+    spec: EnvSpec,
+    ordinal: bool,
+    settings: FitSettings,
+    labelled: Labelled,
+    starts: Params,
+    keys: Array,
 ) -> Ensemble:
     def one(seed: tuple[Labelled, Params, Array]) -> Ensemble:
-        return fit(spec, ordinal, seed[0], seed[1], jax.random.wrap_key_data(seed[2]))
+        return fit(spec, ordinal, settings, seed[0], seed[1], jax.random.wrap_key_data(seed[2]))
 
     return jax.lax.map(one, (labelled, starts, keys))
 
