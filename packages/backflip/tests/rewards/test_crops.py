@@ -137,7 +137,7 @@ def test_without_crops_their_length_changes_no_bit(monkeypatch, plain):
 @pytest.mark.parametrize("name", ["additive", "auto", "change_map", "linear"])
 def test_models_that_count_each_label_once_refuse_crops(name):
     with pytest.raises(
-        UsageError, match=r"`crops` needs .*try --set reward_model=network"
+        UsageError, match=r"`crops` only work .*try --set reward_model=network"
     ) as error:
         make_reward_model(name, SPEC, 10, 6, FitSettings(crops=1))
     assert "\n" not in str(error.value)

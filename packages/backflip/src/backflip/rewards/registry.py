@@ -152,17 +152,21 @@ def _refuse_more_than_labels(name: str, settings: FitSettings) -> None:
     """Refuse settings that only networks can use.
 
     A linear model weighs each label once: the evidence of its prior, the choice of `auto` and the
-    width of the posterior would count a crop as a further answer of the teacher.
+    width of the posterior would count a crop, or its own
+    opinion, as a further answer of the teacher.
 
     Raises:
         UsageError: the message says what to type.
     """
-    if settings.only_labels:
+    given = {"crops": settings.crops, "pseudo_label_weight": settings.pseudo_label_weight}
+    used = [setting for setting, value in given.items() if value]
+    if not used:
         return
     model = f"`{name}` counts each label once" if name in REWARD_MODELS else f"`{name}` is your own"
     raise UsageError(
-        f"`crops` needs a reward model that is fitted by gradient steps, and {model}; "
-        "try --set reward_model=network, or --set crops=0"
+        f"{' and '.join(f'`{x}`' for x in used)} only work in a reward model that is fitted by "
+        f"gradient steps, and {model}; try --set reward_model=network, or "
+        f"{' '.join(f'--set {x}=0' for x in used)}"
     )
 
 

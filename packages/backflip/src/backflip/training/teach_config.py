@@ -12,6 +12,7 @@ from backflip.core.settings import (
     Count,
     CountOrZero,
     Fraction,
+    NonNegative,
     PositiveFraction,
 )
 from backflip.core.spaces import Discrete
@@ -66,6 +67,9 @@ class TeachConfig:
         crops: cropped copies of each label in a fit of a network
             (`backflip.rewards.network.crops`).
         shortest_crop: the least length of a crop, as a share of a clip.
+        pseudo_label_weight: λ, the weight of pseudo-labels of the newest behaviour in a fit of a
+            network (`backflip.rewards.network.pseudo_labels`).
+        pseudo_label_threshold: τ, how probable an answer must be to be a pseudo-label.
     """
 
     labels: Annotated[int, Bounds(0, LARGEST_COUNT)] = 100
@@ -89,6 +93,8 @@ class TeachConfig:
     reward_model: str = "additive"
     crops: Annotated[int, Bounds(0, MOST_CROPS)] = LABELS_ONLY.crops
     shortest_crop: PositiveFraction = LABELS_ONLY.shortest_crop
+    pseudo_label_weight: NonNegative = LABELS_ONLY.pseudo_label_weight
+    pseudo_label_threshold: Annotated[float, Bounds(0.5, 1)] = LABELS_ONLY.pseudo_label_threshold
 
     @property
     def recency(self) -> Recency:
@@ -98,7 +104,12 @@ class TeachConfig:
     @property
     def fit_settings(self) -> FitSettings:
         """What a fit uses besides whole labels."""
-        return FitSettings(self.crops, self.shortest_crop)
+        return FitSettings(
+            self.crops,
+            self.shortest_crop,
+            self.pseudo_label_weight,
+            self.pseudo_label_threshold,
+        )
 
     @property
     def queries_at_once(self) -> int:
