@@ -67,6 +67,7 @@ from backflip.training.teach_setup import (
     reward_model_of,
 )
 from backflip.training.teaching import Taught, TeachRun
+from backflip.training.unlabelled import no_pairs
 from runshelf.errors import UsageError, shown
 from runshelf.store.run import NO_INFO, Run, RunInfo
 from runshelf.terminal_text import put
@@ -262,7 +263,9 @@ def teach_more(
         model = reward_model_of(config, built, DEMONSTRATIONS in saved)
         check_memory(built.driver, built.config, len(found.seeds))
         learners = built.driver.start(found.seeds)
-        check_fits(parent, Taught(learners, model.initial(len(found.seeds))))
+        seeds = len(found.seeds)
+        pairs = no_pairs(config, built.driver.spec, seeds)
+        check_fits(parent, Taught(learners, model.initial(seeds), pairs))
 
         def inherit(child: Run) -> None:
             inherit_clips(found, child, CONFIG, RECORDED)

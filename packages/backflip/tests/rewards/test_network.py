@@ -19,7 +19,8 @@ from backflip.rewards.network.architecture import (
     network_inputs,
     squared_weights,
 )
-from backflip.rewards.network.ensemble import Labelled, adapted, bootstrap, standardiser_of
+from backflip.rewards.network.ensemble import adapted, bootstrap, standardiser_of
+from backflip.rewards.network.losses import Labelled
 from backflip.rewards.network.model import (
     HalfTieNetworkRewardModel,
     NetworkRewardModel,

@@ -61,6 +61,30 @@ class Fitted(NamedTuple):
     metrics: list[dict[str, float]]
 
 
+class FitSettings(NamedTuple):
+    """What a fit uses besides whole labels.
+
+    Attributes:
+        crops: cropped copies of each label; 0 for none.
+        shortest_crop: the least length of a crop, as a share of a clip.
+        pseudo_label_weight: λ, the weight of pseudo-labels; 0 for none.
+        pseudo_label_threshold: τ, how probable an answer must be to be a pseudo-label.
+    """
+
+    crops: int = 0
+    shortest_crop: float = 0.75
+    pseudo_label_weight: float = 0.0
+    pseudo_label_threshold: float = 0.99
+
+    @property
+    def only_labels(self) -> bool:
+        """Whether a fit uses whole labels only."""
+        return not self.crops and not self.pseudo_label_weight
+
+
+LABELS_ONLY = FitSettings()
+
+
 class Opinions(NamedTuple):
     """Predictions of one seed's reward model for C clips.
 
@@ -110,6 +134,29 @@ class EmbedsClips(Protocol):
             row: the row of the seed in the parameters.
             comparisons: the labels of the last fit of this seed.
             clips: the clips to choose from.
+        """
+        ...
+
+
+@runtime_checkable
+class FitsUnlabelled(Protocol):
+    """A reward model that can learn from unlabelled pairs; an optional part of the interface."""
+
+    def fit_unlabelled(
+        self,
+        previous: Any,
+        comparisons: Sequence[Sequence[LabelledComparison]],
+        keys: UInt32[np.ndarray, "seeds 2"],
+        unlabelled: ObservedClip,
+    ) -> Fitted:
+        """Return what `fit` returns, fitted also to pairs of clips without labels.
+
+        Args:
+            previous: as of `fit`.
+            comparisons: as of `fit`.
+            keys: as of `fit`.
+            unlabelled: arrays with leading axes of seeds, pairs, and left and right. A pair in
+                which no step is alive says nothing.
         """
         ...
 

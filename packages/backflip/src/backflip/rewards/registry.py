@@ -12,6 +12,8 @@ from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.core.user_code import find_object
 from backflip.rewards.interface import (
+    LABELS_ONLY,
+    FitSettings,
     Fitted,
     LabelledComparison,
     ObservedClip,
@@ -28,6 +30,7 @@ REWARD_MODELS = {
     "network": "backflip.rewards.network.model:NetworkRewardModel",
     "network-half-ties": "backflip.rewards.network.model:HalfTieNetworkRewardModel",
 }
+NETWORKS = ("network", "network-half-ties")  # fitted by gradient steps
 METHODS = ("initial", "predict", "observe", "fit", "opinions")
 
 
@@ -97,7 +100,13 @@ class UserRewardModel:
         )
 
 
-def make_reward_model(name: str, spec: EnvSpec, labels: int, clip_length: int) -> RewardModel:
+def make_reward_model(
+    name: str,
+    spec: EnvSpec,
+    labels: int,
+    clip_length: int,
+    settings: FitSettings = LABELS_ONLY,
+) -> RewardModel:
     """Return a new reward model.
 
     Args:
@@ -105,11 +114,16 @@ def make_reward_model(name: str, spec: EnvSpec, labels: int, clip_length: int) -
         spec: the environment's spec.
         labels: the label budget of each seed.
         clip_length: steps in a clip.
+        settings: what a fit uses besides whole labels.
 
     Raises:
-        UsageError: the name is unknown, or the user's class is not a reward model.
+        UsageError: the name is unknown, the user's class is not a reward model, or the model is
+            fitted to whole labels only.
     """
     made = _class_of(name)
+    if name in NETWORKS:
+        return made(spec, labels, clip_length, settings)
+    _refuse_more_than_labels(name, settings)
     if name in REWARD_MODELS:
         return made(spec, labels, clip_length)
     missing = [f"`{method}`" for method in METHODS if not callable(getattr(made, method, None))]
@@ -132,6 +146,28 @@ def make_reward_model(name: str, spec: EnvSpec, labels: int, clip_length: int) -
             f"seeds, got shapes {[np.shape(leaf) for leaf in leaves]} for 2 seeds"
         )
     return UserRewardModel(name, model)
+
+
+def _refuse_more_than_labels(name: str, settings: FitSettings) -> None:
+    """Refuse settings that only networks can use.
+
+    A linear model weighs each label once: the evidence of its prior, the choice of `auto` and the
+    width of the posterior would count a crop, or its own
+    opinion, as a further answer of the teacher.
+
+    Raises:
+        UsageError: the message says what to type.
+    """
+    given = {"crops": settings.crops, "pseudo_label_weight": settings.pseudo_label_weight}
+    used = [setting for setting, value in given.items() if value]
+    if not used:
+        return
+    model = f"`{name}` counts each label once" if name in REWARD_MODELS else f"`{name}` is your own"
+    raise UsageError(
+        f"{' and '.join(f'`{x}`' for x in used)} only work in a reward model that is fitted by "
+        f"gradient steps, and {model}; try --set reward_model=network, or "
+        f"{' '.join(f'--set {x}=0' for x in used)}"
+    )
 
 
 def _class_of(name: str) -> Any:

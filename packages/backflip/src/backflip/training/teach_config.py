@@ -6,15 +6,26 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from backflip.algorithms.interface import Algorithm, Recency
-from backflip.core.settings import LARGEST_COUNT, Bounds, Count, CountOrZero, Fraction
+from backflip.core.settings import (
+    LARGEST_COUNT,
+    Bounds,
+    Count,
+    CountOrZero,
+    Fraction,
+    NonNegative,
+    PositiveFraction,
+)
 from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from backflip.preferences.ask import MOST_AT_ONCE, Ask
+from backflip.rewards.interface import LABELS_ONLY, FitSettings
 from runshelf.errors import UsageError
 
 # Env steps of a phase, of all environments together, that clips are cut from. Images take memory.
 # Of vectors it is a whole phase, so that rare events are among them.
 PIXEL_CLIP_STEPS, VECTOR_CLIP_STEPS = 4_096, 40_960
+
+MOST_CROPS = 100  # of each label: what counts in each step of each crop is kept during a fit
 
 # Of old runs, which have no such settings.
 OLD_RUN: dict[str, Any] = {"reward_model": "linear", "fresh_share": 0.0}
@@ -53,6 +64,12 @@ class TeachConfig:
             (`backflip.training.demonstrations`).
         reward_model: `additive`, `auto`, `change_map`, `linear`, `network`,
             `network-half-ties`, or `module:Class` for your own.
+        crops: cropped copies of each label in a fit of a network
+            (`backflip.rewards.network.crops`).
+        shortest_crop: the least length of a crop, as a share of a clip.
+        pseudo_label_weight: λ, the weight of pseudo-labels of the newest behaviour in a fit of a
+            network (`backflip.rewards.network.pseudo_labels`).
+        pseudo_label_threshold: τ, how probable an answer must be to be a pseudo-label.
     """
 
     labels: Annotated[int, Bounds(0, LARGEST_COUNT)] = 100
@@ -74,11 +91,25 @@ class TeachConfig:
     fresh_share: Fraction = 0.12
     demonstration_share: Fraction = 0.25
     reward_model: str = "additive"
+    crops: Annotated[int, Bounds(0, MOST_CROPS)] = LABELS_ONLY.crops
+    shortest_crop: PositiveFraction = LABELS_ONLY.shortest_crop
+    pseudo_label_weight: NonNegative = LABELS_ONLY.pseudo_label_weight
+    pseudo_label_threshold: Annotated[float, Bounds(0.5, 1)] = LABELS_ONLY.pseudo_label_threshold
 
     @property
     def recency(self) -> Recency:
         """How much of each minibatch is recent."""
         return Recency(self.recent_share, self.recent_env_steps)
+
+    @property
+    def fit_settings(self) -> FitSettings:
+        """What a fit uses besides whole labels."""
+        return FitSettings(
+            self.crops,
+            self.shortest_crop,
+            self.pseudo_label_weight,
+            self.pseudo_label_threshold,
+        )
 
     @property
     def queries_at_once(self) -> int:

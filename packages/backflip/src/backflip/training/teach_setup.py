@@ -103,9 +103,12 @@ def reward_model_of(config: TeachConfig, built: Built, demonstrated: bool) -> Re
         demonstrated: whether demonstrations add labels.
 
     Raises:
-        UsageError: no reward model has that name, or the class is not a reward model.
+        UsageError: no reward model has that name, the class is not a reward model, or the model
+            cannot use the settings of a fit.
     """
     labels = config.labels
     if demonstrated:
         labels += round(config.demonstration_share * labels)
-    return make_reward_model(config.reward_model, built.driver.spec, labels, config.clip_length)
+    return make_reward_model(
+        config.reward_model, built.driver.spec, labels, config.clip_length, config.fit_settings
+    )

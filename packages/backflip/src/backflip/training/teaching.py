@@ -58,6 +58,7 @@ from backflip.training.teaching_picture import (
     keep_during,
     kept_during,
 )
+from backflip.training.unlabelled import Pairs, Unlabelled
 from runshelf.errors import UserFacingError
 from runshelf.store.writing import replace_file
 
@@ -80,6 +81,7 @@ class Taught(NamedTuple):
 
     learners: Learner
     reward: Any
+    unlabelled: Pairs = ()
 
 
 @dataclass
@@ -125,6 +127,7 @@ class TeachRun:
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
         if not self.asks:  # people are not needed
             self.source = NoTeacher()
+        self.unlabelled = Unlabelled(self.config, spec, self.seeds)
         self.answers: Answers
         self.query_maker = QueryMaker(
             spec.id,
@@ -254,10 +257,11 @@ class TeachRun:
     def _begin(self) -> tuple[Learner, Any, int]:
         """Return learners, reward parameters and the number of finished phases."""
         spec = self.driver.spec
-        blank = Taught(self.driver.start(self.seeds), self.model.initial(len(self.seeds)))
+        reward = self.model.initial(len(self.seeds))
+        blank = Taught(self.driver.start(self.seeds), reward, self.unlabelled.pairs)
         refuse_changed(self.session.run, spec)
         restored = self.session.restore(blank)
-        learners, reward = restored.state
+        learners, reward, self.unlabelled.pairs = restored.state
         if not restored.begun:
             import_initial_labels(self.start, self.store, self.seeds)
             reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
@@ -305,6 +309,7 @@ class TeachRun:
         )
         record = jax.tree.map(np.asarray, measured.record)
         self._make_queries(record, reward, number + 1)
+        self.unlabelled.follow(record, env_steps)
         if number + 1 == len(self.phases):
             self._draw_clips(record)
             self._measure_reward(record, reward)
@@ -314,7 +319,7 @@ class TeachRun:
         self.store.file.merge_log()  # the file alone then has all that the checkpoint counts
         self.session.save(
             self.built,
-            Taught(learners, reward),
+            Taught(learners, reward, self.unlabelled.pairs),
             learners,
             phases=number + 1,
             extra={
@@ -378,7 +383,8 @@ class TeachRun:
         self.answers.set_status("setting up")
         for function in functions.values():
             jax.block_until_ready(function(jax.tree.map(np.array, learners), reward))
-        self.model.fit(reward, [[] for _ in self.seeds], self._fit_keys(0))
+        none = [[] for _ in self.seeds]
+        self.unlabelled.fit(self.model, reward, none, self._fit_keys(0))
 
     def _env_steps(self, phases: int) -> int:
         """Return the env steps of each seed after `phases` phases.
@@ -468,7 +474,8 @@ class TeachRun:
             return reward
         self.newest_label = newest
         comparisons = [self._comparisons(seed, self._env_steps(number)) for seed in self.seeds]
-        fitted = self.model.fit(reward, comparisons, self._fit_keys(self._env_steps(number)))
+        keys = self._fit_keys(self._env_steps(number))
+        fitted = self.unlabelled.fit(self.model, reward, comparisons, keys)
         self.fit_metrics = fitted.metrics
         self.exploring.follow(comparisons)
         self.reward_notes.announce(fitted.parameters, fitted.metrics)

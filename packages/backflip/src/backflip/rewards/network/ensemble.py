@@ -28,38 +28,31 @@ import optax
 from jaxtyping import Array, Bool, Float, Key, PRNGKeyArray
 
 from backflip.algorithms.parts.adam import adam_step
-from backflip.core.losses import NO_TIES, answer_probabilities, preference_loss
+from backflip.core.losses import NO_TIES
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params
+from backflip.rewards.interface import FitSettings
 from backflip.rewards.network.architecture import (
     Standardiser,
     apply_network,
     network_inputs,
     squared_weights,
 )
+from backflip.rewards.network.crops import crop_all, views_of
+from backflip.rewards.network.losses import Labelled, label_losses, split_losses
+from backflip.rewards.network.pseudo_labels import pseudo_label_loss, pseudo_labels
 
-NOISE = 0.1  # share of random answers
 MEMBERS = 3
 UPDATES = 500
 CHECK_EVERY = 20  # updates
 LABELS_AT_ONCE = 16  # minibatch of each update
+UNLABELLED_AT_ONCE = 4 * LABELS_AT_ONCE  # unlabelled pairs of each update, as in SURF
 LEARNING_RATE = 1e-3
 WIDTH_SHARE = 20.0  # times the learning rate, of log θ: 500 updates can move it by 10
 FIRST_PENALTY, LEAST_PENALTY, LARGEST_PENALTY = 1e-3, 1e-6, 1.0  # λ
 PENALTY_FACTOR = 1.5
 LEAST_RATIO, LARGEST_RATIO = 1.1, 1.5  # of validation loss to training loss
 SMALLEST_DEVIATION = 1e-3
-
-
-class Labelled(NamedTuple):
-    """Labels of one seed, padded to a fixed number n with weight 0; axis 2 is left, right."""
-
-    before: Float[Array, "n 2 L D"]
-    action: Array
-    after: Float[Array, "n 2 L D"]
-    alive: Bool[Array, "n 2 L"]
-    left_preferred: Float[Array, " n"]
-    weight: Float[Array, " n"]
 
 
 class Ensemble(NamedTuple):
@@ -74,6 +67,7 @@ class Ensemble(NamedTuple):
         training_loss: the mean over each member's sample, without the penalty.
         validation_loss: the mean over its held-out labels; NaN if there are none.
         tie_width: θ; 0 without ties, and if they count as halves.
+        pseudo_labels: share of the unlabelled pairs that have a pseudo-label; `()` without pairs.
     """
 
     standardiser: Standardiser
@@ -84,6 +78,28 @@ class Ensemble(NamedTuple):
     training_loss: Float[Array, " M"]
     validation_loss: Float[Array, " M"]
     tie_width: Float[Array, " M"]
+    pseudo_labels: Float[Array, " M"] | tuple[()] = ()
+
+
+class _Data(NamedTuple):
+    """What a member is fitted to.
+
+    Attributes:
+        labelled: the labels.
+        views: which steps count in each view of each label; None if all labels are used whole.
+        unlabelled: pairs for pseudo-labels; None without.
+    """
+
+    labelled: Labelled
+    views: Bool[Array, "views n 2 L"] | None
+    unlabelled: Labelled | None
+
+
+class _Pairs(NamedTuple):
+    """Unlabelled pairs, and the steps of them that the loss is about."""
+
+    whole: Labelled
+    seen: Bool[Array, "n 2 L"]
 
 
 class _Fitting(NamedTuple):
@@ -102,29 +118,46 @@ class _Member(NamedTuple):
 
 
 def fit(
-    spec: EnvSpec, ordinal: bool, labelled: Labelled, start: Params, key: PRNGKeyArray
+    spec: EnvSpec,
+    ordinal: bool,
+    settings: FitSettings,
+    labelled: Labelled,
+    unlabelled: Labelled | None,
+    start: Params,
+    key: PRNGKeyArray,
 ) -> Ensemble:
     """Return the fitted ensemble.
 
     Args:
         spec: the environment's spec.
         ordinal: ties have a width; false: they count as half of each answer.
+        settings: what is used besides whole labels.
         labelled: the labels.
+        unlabelled: pairs for pseudo-labels, whose answers are not read; None without.
         start: initial weights of the members, with a leading axis M.
         key: for the bootstrap samples and the minibatches.
     """
-    standardiser = standardiser_of(spec, labelled)
+    standardiser, views = standardiser_of(spec, labelled), None
+    if settings.crops:
+        for_crops = jax.random.fold_in(key, MEMBERS)  # after the keys of the members
+        views = views_of(for_crops, labelled, settings.crops, settings.shortest_crop)
+    data = _Data(labelled, views, unlabelled)
 
     def member(params: Params, key: PRNGKeyArray) -> tuple[Any, ...]:
         sample, order = jax.random.split(key)
         drawn = bootstrap(sample, labelled.weight)
         begin = _Fitting(params, jnp.zeros(()) if ordinal else ())
-        fitted = _fit_member(spec, standardiser, labelled, drawn, begin, order)
+        fitted = _fit_member(spec, settings, standardiser, data, drawn, begin, order)
         outputs = all_outputs(spec, standardiser, fitted.fitting.params, labelled)
         width = tie_width(fitted.fitting.log_width, labelled)
         losses = split_losses(outputs, labelled, drawn, width)
         known = jnp.float32(NO_TIES) if width is None else width
-        return fitted.fitting.params, outputs, drawn, fitted.penalty, *losses, known
+        share = ()
+        if unlabelled is not None:
+            of_pairs = all_outputs(spec, standardiser, fitted.fitting.params, unlabelled)
+            threshold = settings.pseudo_label_threshold
+            share = pseudo_labels(of_pairs, unlabelled.alive, width, threshold)[1].mean()
+        return fitted.fitting.params, outputs, drawn, fitted.penalty, *losses, known, share
 
     return Ensemble(standardiser, *jax.vmap(member)(start, jax.random.split(key, MEMBERS)))
 
@@ -177,36 +210,40 @@ def bootstrap(key: PRNGKeyArray, weight: Float[Array, " n"]) -> Float[Array, " n
 
 def _fit_member(
     spec: EnvSpec,
+    settings: FitSettings,
     standardiser: Standardiser,
-    labelled: Labelled,
+    data: _Data,
     drawn: Float[Array, " n"],
     begin: _Fitting,
     key: PRNGKeyArray,
 ) -> _Member:
-    sample = jnp.cumsum(drawn)
+    labelled, sample = data.labelled, jnp.cumsum(drawn)
     shares = None
     if not isinstance(begin.log_width, tuple):
         ones = jax.tree.map(jnp.ones_like, begin.params)
         shares = _Fitting(ones, jnp.float32(WIDTH_SHARE))
 
-    def loss(fitting: _Fitting, penalty: Array, batch: Labelled) -> Float[Array, ""]:
+    def loss(
+        fitting: _Fitting, penalty: Array, batch: Labelled, pairs: _Pairs | None
+    ) -> Float[Array, ""]:
         outputs = _outputs(spec, standardiser, fitting.params, batch)
         width = tie_width(fitting.log_width, labelled)
         found = label_losses(outputs, batch, width).mean()
         found += penalty * squared_weights(fitting.params)
         if not isinstance(fitting.log_width, tuple):
             found += 0.5 * jnp.square(fitting.log_width) / jnp.maximum(sample[-1], 1.0)
+        if pairs is not None:
+            outputs = _outputs(spec, standardiser, fitting.params, pairs.whole)
+            threshold = settings.pseudo_label_threshold
+            of_pairs = pseudo_label_loss(outputs, *pairs, width, threshold)
+            found += settings.pseudo_label_weight * of_pairs
         return found
 
     def update(member: _Member, key: PRNGKeyArray) -> tuple[_Member, None]:
-        at = jax.random.uniform(key, (LABELS_AT_ONCE,)) * sample[-1]
-        chosen = jnp.searchsorted(sample, at, side="right")
-
-        def rows(x: Array) -> Array:
-            return x[chosen]
-
-        batch: Labelled = jax.tree.map(rows, labelled)
-        gradient = jax.grad(loss)(member.fitting, member.penalty, batch)
+        keys = (key,) * 3 if settings.only_labels else jax.random.split(key, 3)
+        batch = _some_labels(keys[0], keys[1], data, sample)
+        pairs = _some_pairs(keys[2], settings, data.unlabelled)
+        gradient = jax.grad(loss)(member.fitting, member.penalty, batch, pairs)
         fitting, moments, _ = adam_step(
             member.fitting, gradient, member.moments, LEARNING_RATE, shares=shares
         )
@@ -226,6 +263,41 @@ def _fit_member(
     return jax.lax.scan(stretch, first, keys)[0]
 
 
+def _some_labels(
+    draw: PRNGKeyArray, see: PRNGKeyArray, data: _Data, sample: Float[Array, " n"]
+) -> Labelled:
+    """Return a minibatch of a sample, given as cumulated counts; with crops, a view of each."""
+    at = jax.random.uniform(draw, (LABELS_AT_ONCE,)) * sample[-1]
+    chosen = jnp.searchsorted(sample, at, side="right")
+
+    def rows(x: Array) -> Array:
+        return x[chosen]
+
+    batch: Labelled = jax.tree.map(rows, data.labelled)
+    if data.views is None:
+        return batch
+    view = jax.random.randint(see, (LABELS_AT_ONCE,), 0, len(data.views))
+    return batch._replace(alive=data.views[view, chosen])
+
+
+def _some_pairs(
+    key: PRNGKeyArray, settings: FitSettings, unlabelled: Labelled | None
+) -> _Pairs | None:
+    """Return a minibatch of unlabelled pairs, cropped if labels are."""
+    if unlabelled is None:
+        return None
+    draw, for_crops = jax.random.split(key)
+    chosen = jax.random.randint(draw, (UNLABELLED_AT_ONCE,), 0, len(unlabelled.weight))
+
+    def rows(x: Array) -> Array:
+        return x[chosen]
+
+    batch: Labelled = jax.tree.map(rows, unlabelled)
+    if not settings.crops:
+        return _Pairs(batch, batch.alive)
+    return _Pairs(batch, crop_all(for_crops, batch.alive, settings.shortest_crop))
+
+
 def adapted(
     penalty: Float[Array, ""], training: Float[Array, ""], validation: Float[Array, ""]
 ) -> Float[Array, ""]:
@@ -237,40 +309,6 @@ def adapted(
     factor = jnp.where(ratio > LARGEST_RATIO, PENALTY_FACTOR, 1.0)
     factor = jnp.where(ratio < LEAST_RATIO, 1.0 / PENALTY_FACTOR, factor)
     return jnp.clip(penalty * factor, LEAST_PENALTY, LARGEST_PENALTY)
-
-
-def label_losses(
-    outputs: Float[Array, "n 2 L"],
-    labelled: Labelled,
-    tie_width: Float[Array, ""] | None = None,
-) -> Float[Array, " n"]:
-    """Return -log P of each label; only alive steps count.
-
-    Args:
-        outputs: one member's output for each step.
-        labelled: the labels.
-        tie_width: θ; None if a tie counts as half of each answer.
-    """
-    returns = jnp.where(labelled.alive, outputs, 0.0).sum(-1)
-    left, right, preferred = returns[:, 0], returns[:, 1], labelled.left_preferred
-    if tie_width is None:
-        return preference_loss(left, right, preferred, NOISE)
-    answers = answer_probabilities(left - right, tie_width, NOISE)
-    chosen = jnp.stack([preferred == 0.0, preferred == 0.5, preferred == 1.0], -1)
-    return -jnp.log(jnp.where(chosen, answers, 1.0)).sum(-1)
-
-
-def split_losses(
-    outputs: Float[Array, "n 2 L"],
-    labelled: Labelled,
-    drawn: Float[Array, " n"],
-    tie_width: Float[Array, ""] | None = None,
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Return the mean loss over a member's sample, and over its held-out labels."""
-    losses = label_losses(outputs, labelled, tie_width)
-    held_out = labelled.weight * (drawn == 0).astype(jnp.float32)
-    training = (losses * drawn).sum() / jnp.maximum(drawn.sum(), 1.0)
-    return training, (losses * held_out).sum() / held_out.sum()
 
 
 def all_outputs(

@@ -27,7 +27,14 @@ from backflip.rewards.inputs import (
     observation_vectors,
     see_vectors,
 )
-from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
+from backflip.rewards.interface import (
+    LABELS_ONLY,
+    FitSettings,
+    Fitted,
+    LabelledComparison,
+    ObservedClip,
+    Opinions,
+)
 from backflip.rewards.measures import LARGEST_REWARD, label_metrics, reward_metrics, scale_of
 from backflip.rewards.network.architecture import (
     Standardiser,
@@ -35,7 +42,8 @@ from backflip.rewards.network.architecture import (
     initial_network,
     network_inputs,
 )
-from backflip.rewards.network.ensemble import MEMBERS, Ensemble, Labelled, fit
+from backflip.rewards.network.ensemble import MEMBERS, Ensemble, fit
+from backflip.rewards.network.losses import Labelled
 
 FIT_METRICS = (
     "reward_model_training_loss",
@@ -45,6 +53,7 @@ FIT_METRICS = (
 
 
 TIE_WIDTH = "reward_model_tie_width"
+PSEUDO_LABELS = "reward_model_pseudo_labels"
 
 
 class NetworkParameters(NamedTuple):
@@ -74,12 +83,20 @@ class NetworkRewardModel:
         spec: the environment's spec.
         labels: the budget of each seed; fits are padded to it, so one program is compiled.
         clip_length: steps in a clip.
+        settings: what a fit uses besides whole labels.
     """
 
     ordinal = True  # ties have a width
 
-    def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
+    def __init__(
+        self,
+        spec: EnvSpec,
+        labels: int,
+        clip_length: int,
+        settings: FitSettings = LABELS_ONLY,
+    ) -> None:
         self._spec, self._labels, self._length = spec, labels, clip_length
+        self._settings = settings
         self._clips = ClipEncoder(partial(see_vectors, spec))
 
     def initial(self, seeds: int) -> NetworkParameters:
@@ -120,18 +137,42 @@ class NetworkRewardModel:
     ) -> Fitted:
         """Return the rewards of all seeds, each fitted from new weights to all its labels."""
         del previous
+        return self._fit(comparisons, keys, None)
+
+    def fit_unlabelled(
+        self,
+        previous: Any,
+        comparisons: Sequence[Sequence[LabelledComparison]],
+        keys: UInt32[np.ndarray, "seeds 2"],
+        unlabelled: ObservedClip,
+    ) -> Fitted:
+        """Return the rewards of all seeds, fitted also to pseudo-labels of unlabelled pairs."""
+        if not self._settings.pseudo_label_weight:
+            return self.fit(previous, comparisons, keys)
+        rows = range(len(comparisons))
+        pairs = [self._pairs(ObservedClip(*row_of(tuple(unlabelled), row))) for row in rows]
+        return self._fit(comparisons, keys, stack_rows(pairs))
+
+    def _fit(
+        self,
+        comparisons: Sequence[Sequence[LabelledComparison]],
+        keys: UInt32[np.ndarray, "seeds 2"],
+        unlabelled: Labelled | None,
+    ) -> Fitted:
         room = max([self._labels, *map(len, comparisons)])
         labelled = [self._padded(one, room) for one in comparisons]
         starts = stack_rows([self._start(key) for key in keys])
-        ensembles = jax.tree.map(
-            np.asarray, _fit_seeds(self._spec, self.ordinal, stack_rows(labelled), starts, keys)
-        )
+        data = stack_rows(labelled), unlabelled
+        fits = _fit_seeds(self._spec, self.ordinal, self._settings, data, starts, keys)
+        ensembles = jax.tree.map(np.asarray, fits)
         fitted = [
             _scaled(row_of(ensembles, row), one) if comparisons[row] else self._nothing_learned()
             for row, one in enumerate(labelled)
         ]
         metrics = [
-            measured | self._width(row_of(ensembles, i)) for i, (_, measured) in enumerate(fitted)
+            measured | self._width(one) | _share(one, comparisons[i])
+            for i, (_, measured) in enumerate(fitted)
+            for one in [row_of(ensembles, i)]
         ]
         return Fitted(stack_rows([one for one, _ in fitted]), metrics)
 
@@ -161,6 +202,15 @@ class NetworkRewardModel:
     def _start(self, key: UInt32[np.ndarray, " 2"]) -> Params:
         rng = np.random.default_rng(key.tolist())
         return stack_rows([initial_network(self._spec, rng) for _ in range(MEMBERS)])
+
+    def _pairs(self, unlabelled: ObservedClip) -> Labelled:
+        """Return the unlabelled pairs of one seed, with answers that are not read."""
+        pairs, steps = unlabelled.alive.shape[0], unlabelled.alive.shape
+        flat = [x.reshape(-1, *x.shape[len(steps) :]) for x in unlabelled]
+        before, action, after, alive = self._clips.encode(ObservedClip(*flat))
+        shaped = [x.reshape(*steps, *x.shape[1:]) for x in (before, action, after, alive)]
+        answers, weight = np.zeros(pairs, np.float32), np.ones(pairs, np.float32)
+        return Labelled(*(jnp.asarray(x) for x in (*shaped, answers, weight)))
 
     def _padded(self, comparisons: Sequence[LabelledComparison], room: int) -> Labelled:
         """Return the labels of one seed, padded to `room` with weight 0."""
@@ -207,14 +257,20 @@ def member_outputs(
 _outputs = jax.jit(member_outputs, static_argnums=0)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _fit_seeds(
-    spec: EnvSpec, ordinal: bool, labelled: Labelled, starts: Params, keys: Array
+    spec: EnvSpec,
+    ordinal: bool,
+    settings: FitSettings,
+    data: tuple[Labelled, Labelled | None],
+    starts: Params,
+    keys: Array,
 ) -> Ensemble:
-    def one(seed: tuple[Labelled, Params, Array]) -> Ensemble:
-        return fit(spec, ordinal, seed[0], seed[1], jax.random.wrap_key_data(seed[2]))
+    def one(seed: tuple[tuple[Labelled, Labelled | None], Params, Array]) -> Ensemble:
+        labels, start, key = seed
+        return fit(spec, ordinal, settings, *labels, start, jax.random.wrap_key_data(key))
 
-    return jax.lax.map(one, (labelled, starts, keys))
+    return jax.lax.map(one, (data, starts, keys))
 
 
 def _reward(
@@ -254,3 +310,10 @@ def _fit_metrics(ensemble: Ensemble) -> dict[str, float]:
     penalty = np.exp(np.log(ensemble.penalty).mean())
     found = (ensemble.training_loss.mean(), ensemble.validation_loss.mean(), penalty)
     return {name: float(x) for name, x in zip(FIT_METRICS, found, strict=True)}
+
+
+def _share(ensemble: Ensemble, labels: Sequence[LabelledComparison]) -> dict[str, float]:
+    """Return the metric of pseudo-labels, where there are any: 0 before the first label."""
+    if isinstance(ensemble.pseudo_labels, tuple):
+        return {}
+    return {PSEUDO_LABELS: float(ensemble.pseudo_labels.mean()) if labels else 0.0}
