@@ -120,7 +120,9 @@ def said_by(one: Asked, given: Given) -> Said:
     if scores is None:
         raise Refused("invalid", f"{_brief(given)} is not an answer (expected {_wanted(one)})")
     of = dict(zip(one.clips, scores, strict=True))
-    labels = {query: answer_of(of[left], of[right]) for query, (left, right) in one.queries.items()}
+    labels: dict[int, Answer] = {
+        query: answer_of(of[left], of[right]) for query, (left, right) in one.queries.items()
+    }
     return Said(labels, of)
 
 
