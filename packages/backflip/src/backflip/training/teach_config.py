@@ -12,7 +12,6 @@ from backflip.core.settings import (
     Count,
     CountOrZero,
     Fraction,
-    NonNegative,
     PositiveFraction,
 )
 from backflip.core.spaces import Discrete
@@ -93,7 +92,7 @@ class TeachConfig:
     reward_model: str = "additive"
     crops: Annotated[int, Bounds(0, MOST_CROPS)] = LABELS_ONLY.crops
     shortest_crop: PositiveFraction = LABELS_ONLY.shortest_crop
-    pseudo_label_weight: NonNegative = LABELS_ONLY.pseudo_label_weight
+    pseudo_label_weight: Fraction = LABELS_ONLY.pseudo_label_weight
     pseudo_label_threshold: Annotated[float, Bounds(0.5, 1)] = LABELS_ONLY.pseudo_label_threshold
 
     @property
