@@ -53,7 +53,16 @@ FORMER = {
     "cem": COMMON | {"episodes", "elite_share", "initial_std", "noise", "noise_end", "hidden"},
 }
 # Settings that came later; their defaults leave old runs as they are.
-ADDED = {"ppo": {"advantage_floor", "bound_mean", "episode_steps", "whole_share", "wrap_angles"}}
+ADDED = {
+    "ppo": {
+        "advantage_floor",
+        "bound_mean",
+        "episode_steps",
+        "noise_color",
+        "whole_share",
+        "wrap_angles",
+    }
+}
 FORMER_NAMES = {new: old for old, new in RENAMED.items()}
 
 

@@ -6,7 +6,7 @@ pytree of arrays. Drivers `vmap` the functions over seeds.
 
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
-from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+from jaxtyping import Array, Float, Key, PRNGKeyArray, Shaped
 
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Extra, Transition
@@ -57,9 +57,12 @@ class Act(Protocol):
     """Chooses actions during training."""
 
     def __call__(
-        self, state: State, obs: Shaped[Array, "N ..."], key: PRNGKeyArray, /
+        self, state: State, obs: Shaped[Array, "N ..."], key: Key[Array, "*octaves"], /
     ) -> tuple[Shaped[Array, "N ..."], Extra]:
-        """Return an action for each of N observations, and what `update` needs of them."""
+        """Return an action for each of N observations, and what `update` needs of them.
+
+        With `Algorithm.noise_octaves` K above 0, `key` has K keys.
+        """
         ...
 
 
@@ -202,6 +205,8 @@ class Algorithm(NamedTuple):
         episode_steps: env steps after which training truncates an episode; 0: only the
             environment's own limit. Evaluations have whole episodes.
         whole_share: share of the N environments that `episode_steps` leaves alone.
+        noise_octaves: K: `act` gets K keys for each env step, from which it draws noise that is
+            correlated over env steps (`backflip.core.colored_noise`); 0: one key, independent.
         assess: predicts values of observations; None if the algorithm predicts nothing.
         sample: draws actions from the policy's distribution; None if the policy has none.
     """
@@ -219,6 +224,7 @@ class Algorithm(NamedTuple):
     restarts: bool = False
     episode_steps: int = 0
     whole_share: float = 0.0
+    noise_octaves: int = 0
     assess: Assess | None = None
     sample: EvaluationAction | None = None
 

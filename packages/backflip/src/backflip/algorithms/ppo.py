@@ -21,6 +21,8 @@ Departures from the paper:
     return and c = `advantage_floor` (0: off). Normalised noise would move the policy as far as
     real advantages. DreamerV3 (Hafner et al. 2023, arXiv:2301.04104) bounds its divisor for the
     same reason. The value function keeps its learning rate;
+  * optional noise that is correlated over env steps (arXiv:2312.11091), which explores farther.
+    Each action is from π_old(·|s), but not independent of those before it;
   * no adaptive KL penalty; the value loss is clipped only if `value_clip_range` is above 0;
   * the first layer on images takes non-overlapping patches, unless `network=nature`;
   * rows are shuffled by a random bijection, which cannot produce every order;
@@ -50,6 +52,7 @@ from backflip.algorithms.parts.rollout_metrics import rollout_metrics
 from backflip.algorithms.parts.rollout_rows import Rows, prepare
 from backflip.algorithms.parts.stochastic_policy import Actor, policy_and_value
 from backflip.core import statistics
+from backflip.core.colored_noise import octaves_of
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 from backflip.core.losses import (
     approximate_kl,
@@ -94,13 +97,15 @@ def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
     net = actor_critic(spec, config.hidden, config.network)
     angles = spec.angles if config.wrap_angles else ()
     scaled = config.normalize_obs and not spec.is_pixels
-    actor = Actor(spec, net, scaled, angles, config.bound_mean)
+    actor = Actor(spec, net, scaled, angles, config.bound_mean, config.noise_color)
+    colored = stochastic_policy.has_colored_noise(actor)
     return Algorithm(
         name="ppo",
         num_envs=config.num_envs,
         rollout_length=config.rollout_length,
         episode_steps=config.episode_steps,
         whole_share=config.whole_share,
+        noise_octaves=octaves_of(config.rollout_length) if colored else 0,
         init=partial(init, config, actor),
         act=partial(stochastic_policy.act, actor),
         evaluation_action=partial(stochastic_policy.evaluation_action, actor),

@@ -46,7 +46,10 @@ class DiagonalNormal(NamedTuple):
 
     def sample(self, key: PRNGKeyArray) -> Float[Array, "*batch n"]:
         """Draw x; its gradient reaches μ and σ."""
-        noise = jax.random.normal(key, self.mean.shape)
+        return self.at(jax.random.normal(key, self.mean.shape))
+
+    def at(self, noise: Float[Array, "*batch n"]) -> Float[Array, "*batch n"]:
+        """Return μ + σ ε of the noise ε."""
         return self.mean + jnp.exp(self.log_std) * noise
 
     def mode(self) -> Float[Array, "*batch n"]:

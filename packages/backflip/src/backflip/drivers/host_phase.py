@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from backflip.algorithms.interface import Algorithm, State
+from backflip.core.colored_noise import keys_of_octaves
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.drivers.clip_material import clip_material
@@ -63,7 +64,8 @@ def prepare_phase(
     """
     learning = learning_on_host(spec, algorithm, reward)
     every, length = updates_per_record(updates), algorithm.rollout_length
-    split = jax.jit(jax.vmap(partial(_split, length), out_axes=(0, 1, 0)))
+    octaves = algorithm.noise_octaves
+    split = jax.jit(jax.vmap(partial(_split, length, octaves), out_axes=(0, 1, 0)))
 
     def run(
         learners: Learner,
@@ -146,11 +148,15 @@ def _collect(
     return obs, stack_steps(rows)
 
 
-def _split(env_steps: int, key_data: Array) -> tuple[Array, Array, Array]:
-    """Return raw key data: the learner's next key, one per env step, and one for the update."""
+def _split(env_steps: int, octaves: int, key_data: Array) -> tuple[Array, Array, Array]:
+    """Return raw key data: the learner's next key, those to act with, and one for the update.
+
+    There is one key for each env step, or K with K octaves of noise.
+    """
     key, act, update = jax.random.split(jax.random.wrap_key_data(key_data), 3)
-    data = jax.random.key_data
-    return data(key), data(jax.random.split(act, env_steps)), data(update)
+    data, split = jax.random.key_data, jax.random.split
+    acts = keys_of_octaves(act, env_steps, octaves) if octaves else split(act, env_steps)
+    return data(key), data(acts), data(update)
 
 
 def _join_rollouts(kept: list[Transition]) -> Transition | None:

@@ -8,12 +8,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from backflip.algorithms.interface import Algorithm, Metrics
+from backflip.core.colored_noise import keys_of_octaves
 from backflip.core.trees import where_rows
 from backflip.core.types import Transition
 from backflip.drivers.driver import EnvStates, Learner
 from backflip.drivers.episodes import episode_metrics, episode_totals
 from backflip.drivers.training_episodes import whole_episodes
 from backflip.envs.spec import HasScene, NativeEnv, NativeStep, step_within_bounds
+
+NOISE = 0x0C7A7E
 
 
 def collect(
@@ -27,10 +30,11 @@ def collect(
     observe = jax.vmap(env.observe)
     step_rows = jax.vmap(partial(step_within_bounds, env))
 
-    def step(carry: tuple[Any, ...], key: PRNGKeyArray) -> tuple[tuple[Any, ...], Transition]:
-        state, obs, age = carry
+    def step(carry: tuple[Any, ...], keys: tuple[Any, Any]) -> tuple[tuple[Any, ...], Transition]:
+        (state, obs, age), (key, noise_keys) = carry, keys
         scene = scenes_of(env, state) if recorded else ()
         act_key, step_key, reset_key = jax.random.split(key, 3)
+        act_key = act_key if noise_keys is None else noise_keys
         action, extra = algorithm.act(learner.algorithm, obs, act_key)
         moved = step_rows(state, action, jax.random.split(step_key, count))
         moved = _shortened(algorithm, moved, age + 1)
@@ -62,8 +66,11 @@ def collect(
         key, start_key = jax.random.split(key)
         learner = _with_fresh_episodes(env, learner, jax.random.split(start_key, count))
     first = (learner.env, observe(learner.env), learner.episode_length)
-    keys = jax.random.split(key, algorithm.rollout_length)
-    (state, _, _), batch = jax.lax.scan(step, first, keys)
+    keys, noise_keys = jax.random.split(key, algorithm.rollout_length), None
+    if algorithm.noise_octaves:
+        noise_key = jax.random.fold_in(key, NOISE)
+        noise_keys = keys_of_octaves(noise_key, algorithm.rollout_length, algorithm.noise_octaves)
+    (state, _, _), batch = jax.lax.scan(step, first, (keys, noise_keys))
     return learner._replace(env=state), batch
 
 

@@ -59,6 +59,8 @@ class PPOConfig:
         wrap_angles: networks see angles of joints that turn without limit within [-π, π), of
             environments that name them: the MuJoCo tasks.
         bound_mean: keep the mean of a continuous policy within the action space, by tanh.
+        noise_color: β: the noise of a continuous policy has about the power f^-β at frequency f
+            over the env steps of a rollout (arXiv:2312.11091); 0 is independent noise, 1 pink.
     """
 
     env_steps: Count = 100_000
@@ -87,6 +89,7 @@ class PPOConfig:
     normalize_rewards: bool = False
     wrap_angles: bool = False
     bound_mean: bool = False
+    noise_color: Annotated[float, Bounds(0, 2)] = 0.0
 
     @property
     def updates(self) -> int:

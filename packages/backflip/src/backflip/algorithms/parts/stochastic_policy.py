@@ -4,9 +4,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from backflip.algorithms.parts.normalization import scale_obs, wrap_angles
+from backflip.core.colored_noise import colored_normal
 from backflip.core.distributions import Categorical, DiagonalNormal
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
@@ -24,6 +25,7 @@ class Actor(NamedTuple):
         normalize_obs: scale vector observations by running mean and standard deviation.
         angles: indices of the observed numbers that are wrapped to [-π, π).
         bound_mean: keep the mean of a continuous policy within the action space.
+        noise_color: β of the noise of a continuous policy in training; 0 is independent noise.
     """
 
     spec: EnvSpec
@@ -31,6 +33,7 @@ class Actor(NamedTuple):
     normalize_obs: bool
     angles: tuple[int, ...] = ()
     bound_mean: bool = False
+    noise_color: float = 0.0
 
 
 @runtime_checkable
@@ -122,16 +125,29 @@ def bounded(space: Box, head: Float[Array, "B A"]) -> Float[Array, "B A"]:
     return jnp.tanh(head / half) * half + center
 
 
-def act(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> tuple[Any, ActionInfo]:
-    """Draw an action for each of N observations."""
+def act(
+    actor: Actor, state: ActorState, obs: Any, key: Key[Array, "*octaves"]
+) -> tuple[Any, ActionInfo]:
+    """Draw an action for each of N observations.
+
+    Noise of a color is correlated over env steps, but each action is from π(·|s).
+    """
     policy, value = predict(actor, state, obs)
-    action = policy.sample(key)
+    if has_colored_noise(actor) and isinstance(policy, DiagonalNormal):
+        action = policy.at(colored_normal(key, policy.mean.shape, actor.noise_color))
+    else:
+        action = policy.sample(key)
     return action, ActionInfo(policy.log_prob(action), value)
 
 
+def has_colored_noise(actor: Actor) -> bool:
+    """Return whether `act` draws noise that is correlated over env steps."""
+    return actor.noise_color > 0 and not isinstance(actor.spec.action, Discrete)
+
+
 def sample(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> Any:
-    """Draw an action for each of N observations."""
-    return act(actor, state, obs, key)[0]
+    """Draw an action for each of N observations, independent of all others."""
+    return predict(actor, state, obs)[0].sample(key)
 
 
 def evaluation_action(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArray) -> Any:
