@@ -18,9 +18,9 @@ from backflip.rewards.linear import model as linear
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
 from backflip.rewards.linear.model import LinearRewardModel, last_doubling
 from backflip.rewards.representations.interface import Inputs
-from backflip.rewards.representations.slow import Groups, group_sizes
+from backflip.rewards.representations.slow import group_sizes
 
-GROUPS = Groups(1, 5, 4, 2)
+GROUPS = (1, 5, 4, 2)
 SIZE = sum(GROUPS)
 SPEC = EnvSpec(
     "vector",
@@ -221,7 +221,7 @@ def test_evidence_selects_the_relevant_group():
     labelled = labels_of(weights, 60)
     ensemble = fit_jit(labelled, GROUPS, jax.random.key(0))
     grid, evidence = np.asarray(module._combinations(4)), np.asarray(ensemble.log_evidence)
-    assert len(grid) == len(evidence) == 4 * 2 + 6 * 4 + 4 * 2  # one, two or three active groups
+    assert len(grid) == len(evidence) == 4 * 2 + 6 * 4 + 4 * 2 + 2  # one, two, three or all groups
     without = evidence[grid[:, 2] == 0].max()
     assert evidence[grid[:, 2] > 0].max() > without + 10  # nats
     alone = evidence[((grid > 0) == [False, False, True, False]).all(1)].max()
@@ -234,8 +234,8 @@ def test_evidence_selects_the_relevant_group():
 def test_each_group_is_active_with_the_prior_probability(monkeypatch):
     monkeypatch.setattr(module, "IN_PLAY", 0.25)
     grid = module._combinations(4)
-    # Odds of 1 to 3 for each active group, shared by 2, 4 or 2 combinations of variances.
-    of_active = {1: 1 / 3 / 2, 2: 1 / 9 / 4, 3: 1 / 27 / 2}
+    # Odds of 1 to 3 for each active group, shared by 2, 4, 2 or 2 combinations of variances.
+    of_active = {1: 1 / 3 / 2, 2: 1 / 9 / 4, 3: 1 / 27 / 2, 4: 1 / 81 / 2}
     expected = [of_active[int(count)] for count in (grid > 0).sum(1)]
     np.testing.assert_allclose(np.exp(module._log_prior(grid)), expected, rtol=1e-5)
     every = np.exp(module._log_prior(module._combinations(3))).sum()
@@ -259,7 +259,7 @@ def test_models_use_all_labels_and_are_weighted_by_prior_times_evidence(padding)
         np.testing.assert_allclose(ensemble.models[at], np.concatenate(found), rtol=1e-2, atol=1e-2)
         assert float(ensemble.log_evidence[at]) == pytest.approx(float(evidence), abs=5e-2)
         active = int((variances > 0).sum())
-        prior = (module.IN_PLAY / (1 - module.IN_PLAY)) ** active / {1: 2, 2: 4, 3: 2}[active]
+        prior = (module.IN_PLAY / (1 - module.IN_PLAY)) ** active / {1: 2, 2: 4, 3: 2, 4: 2}[active]
         posterior.append(np.exp(ensemble.log_evidence[at]) * prior)
     np.testing.assert_allclose(ensemble.chances, posterior / np.sum(posterior), rtol=1e-3)
 

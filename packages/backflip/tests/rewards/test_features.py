@@ -140,13 +140,29 @@ def test_group_sizes_match_the_features(name):
     found = np.asarray(features(spec, encoder, before, batch.action, after))
     assert found.shape == (50, sum(sizes))
     still = np.asarray(features(spec, encoder, before, batch.action, before))
-    start = sizes.constant + sizes.state
+    change = slice(sum(sizes[:3]), sum(sizes[:5]))
     np.testing.assert_array_equal(still[:, : sizes.constant], 1.0)
-    np.testing.assert_array_equal(still[:, start : start + sizes.change], 0.0)
-    np.testing.assert_array_equal(still[:, :start], found[:, :start])
-    np.testing.assert_array_equal(
-        still[:, start + sizes.change :], found[:, start + sizes.change :]
-    )
+    np.testing.assert_array_equal(still[:, change], 0.0)
+    np.testing.assert_array_equal(still[:, : change.start], found[:, : change.start])
+    np.testing.assert_array_equal(still[:, change.stop :], found[:, change.stop :])
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+def test_numbers_and_their_products_are_groups_of_their_own(name):
+    """Doubling z doubles the numbers and quadruples the products, of state and change alike."""
+    spec = SPECS[name]
+    batch = batch_of(spec, 50)
+    before, after, encoder = seen_of(spec, batch)
+    encoder = encoder._replace(projection=encoder.projection * 0.01)  # none is clipped
+    once = features(spec, encoder, before, batch.action, after)
+    twice = encoder._replace(projection=2 * encoder.projection)
+    doubled = features(spec, twice, before, batch.action, after)
+    groups = np.cumsum(group_sizes(spec))[:-1]
+    times = (1.0, 2.0, 4.0, 2.0, 4.0)
+    both = zip(np.split(once, groups, 1), np.split(doubled, groups, 1), times, strict=False)
+    for one, other, factor in both:
+        np.testing.assert_allclose(factor * np.asarray(one), other, rtol=1e-4, atol=1e-8)
 
 
 def test_moving_there_and_back_sums_to_zero():
@@ -156,7 +172,7 @@ def test_moving_there_and_back_sums_to_zero():
     there = np.asarray(features(spec, encoder, before, batch.action, after))
     back = np.asarray(features(spec, encoder, after, batch.action, before))
     sizes = group_sizes(spec)
-    change = slice(1 + sizes.state, 1 + sizes.state + sizes.change)
+    change = slice(sum(sizes[:3]), sum(sizes[:5]))
     np.testing.assert_allclose(there[:, change], -back[:, change], atol=1e-5)
     assert np.abs(there[:, change]).max() > 0.5
 

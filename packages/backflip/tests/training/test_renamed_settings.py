@@ -58,6 +58,7 @@ ADDED = {
         "advantage_floor",
         "bound_mean",
         "episode_steps",
+        "least_log_std",
         "noise_color",
         "whole_share",
         "wrap_angles",

@@ -23,6 +23,8 @@ Departures from the paper:
     same reason. The value function keeps its learning rate;
   * optional noise that is correlated over env steps (arXiv:2312.11091), which explores farther.
     Each action is from π_old(·|s), but not independent of those before it;
+  * optional lower bound of log σ: after an update, log σ ← max(log σ, `least_log_std`). A policy
+    that no longer explores cannot learn a reward that changes later, as in teaching;
   * no adaptive KL penalty; the value loss is clipped only if `value_clip_range` is above 0;
   * the first layer on images takes non-overlapping patches, unless `network=nature`;
   * rows are shuffled by a random bijection, which cannot produce every order;
@@ -157,6 +159,7 @@ def update(
         if actor.angles:
             batch = batch._replace(obs=wrap_angles(actor.angles, batch.obs))
         state = state._replace(obs_statistics=observe(state.obs_statistics, batch))
+    params = stochastic_policy.with_least_log_std(params, config.least_log_std)
     return state._replace(params=params, optimizer=optimizer, updates=state.updates + 1), metrics
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+from backflip.algorithms.entry import kinds_of
 from backflip.algorithms.interface import Algorithm, Recency
 from backflip.core.settings import (
     LARGEST_COUNT,
@@ -160,10 +161,12 @@ def saved_teaching(teaching: Mapping[str, Any]) -> TeachConfig:
 def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return default settings of an algorithm and of `TeachConfig` for an environment.
 
-    PPO has its own defaults for teaching. Other algorithms use those of `train`, which
-    `backflip.training.build` fills in.
+    PPO has its own defaults for teaching, but for grids. What is not here, and all of other
+    algorithms, is filled in by `backflip.training.build` with the defaults of `train`.
     """
-    if spec.is_pixels:
+    if "grid" in kinds_of(spec):
+        learning, teaching = GRID, GRID_TEACHING
+    elif spec.is_pixels:
         learning, teaching = PIXELS, PIXELS_TEACHING
     elif isinstance(spec.action, Discrete):
         learning, teaching = DISCRETE, DISCRETE_TEACHING
@@ -195,12 +198,9 @@ PIXELS: dict[str, Any] = {
     "learning_rate_end": 1e-4,
     "clip_range_end": 0.2,
 }
-PIXELS_TEACHING: dict[str, Any] = {
-    "clip_envs": 24,
-    "random_envs": 256,
-    "random_env_steps": 50,
-    "reward_model": "linear",  # as all figures on images were measured
-}
+PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "reward_model": "auto"}
+GRID: dict[str, Any] = {}  # small images, such as MinAtar's: the settings of `train`
+GRID_TEACHING: dict[str, Any] = PIXELS_TEACHING
 DISCRETE: dict[str, Any] = {
     "env_steps": 400_000,
     "num_envs": 32,

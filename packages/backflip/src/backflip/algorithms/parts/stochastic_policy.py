@@ -73,6 +73,13 @@ def first_params(actor: Actor, seed: int, initial_log_std: float) -> Params:
     return params
 
 
+def with_least_log_std(params: Params, least: float) -> Params:
+    """Return the parameters with log σ of at least `least`; those of discrete policies as given."""
+    if "log_std" not in params:
+        return params
+    return params | {"log_std": jnp.maximum(params["log_std"], least)}
+
+
 def acting_parameters(actor: Actor, params: Params) -> Params:
     """Return 1 for parameters that the policy depends on, else 0, broadcastable to `params`."""
     of_net = actor.net.acts({name: x for name, x in params.items() if name != "log_std"})

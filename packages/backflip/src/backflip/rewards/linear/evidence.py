@@ -7,9 +7,9 @@ model of `backflip.core.losses.answer_probabilities` with ε = 0.1: a tie means 
 within ±θ. The width θ of ties is fitted with w, under a log-normal prior; it is 0 for a teacher who
 never answers with a tie.
 
-Every combination of variances with up to three active groups is a model. The reward is the mean
-of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior that favours
-few active groups. The evidence is in Laplace's approximation, with the Fisher information as the
+Every combination of variances with up to three active groups, or all, is a model. The reward is
+the mean of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior
+that favours few active groups. The evidence is in Laplace's approximation, with the Fisher information as the
 curvature. So labels decide whether states, changes, actions or thresholds are rewarded, and
 features that explain nothing get small weights; a spurious reward of actions would cost
 exploration. Each member draws a model from the same distribution and is the most probable w given a
@@ -118,9 +118,10 @@ def fit(labelled: Labelled, groups: Sequence[int], key: PRNGKeyArray) -> Ensembl
 
 
 def _combinations(groups: int) -> Float[Array, "V G"]:
-    """Return the combinations of candidate variances of the groups, in which 1 to 3 are active.
+    """Return the combinations of candidate variances of the groups, with 1 to 3 active, or all.
 
-    Three active groups have the same variance. More are improbable a priori, and cost time.
+    Three active groups, and all of them, have the same variance. Others are improbable a priori,
+    and cost time.
     """
     every = itertools.product(VARIANCES, repeat=groups)
     return jnp.array([variances for variances in every if _is_candidate(variances)])
@@ -128,7 +129,7 @@ def _combinations(groups: int) -> Float[Array, "V G"]:
 
 def _is_candidate(variances: tuple[float, ...]) -> bool:
     active = [x for x in variances if x > 0]
-    return 1 <= len(active) <= 2 or (len(active) == 3 and len(set(active)) == 1)
+    return 1 <= len(active) <= 2 or (len(active) in (3, len(variances)) and len(set(active)) == 1)
 
 
 def _model(

@@ -1,7 +1,7 @@
 """Slow quadratic features and thresholds of each number: an additive function of each number.
 
 A rule such as "the torso is above 0.7 m" is not quadratic. With z' the encoded observation after
-the step (`backflip.rewards.representations.slow`), there is a fifth group:
+the step (`backflip.rewards.representations.slow`), there is a seventh group:
 
     threshold  σ(2 (z'_i - q_ik) / w_ik), q_ik the k-th knot of z_i
 
@@ -41,12 +41,12 @@ class AdditiveFeatures:
 
     @property
     def slow(self) -> SlowFeatures:
-        """The other four groups."""
+        """The other six groups."""
         return SlowFeatures(self.spec)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The sizes of the five groups."""
+        """The sizes of the seven groups."""
         return (*self.slow.sizes, encoded_size(self.spec) * KNOTS)
 
     def see(self, obs: Any, next_obs: Any) -> Seen:
@@ -65,7 +65,7 @@ class AdditiveFeatures:
         return Inputs(encoder, fit_thresholds(self.slow.encoder_of_vectors(encoder), vectors))
 
     def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
-        """Return the five groups."""
+        """Return the seven groups."""
         encoder = self.slow.encoder_of_vectors(inputs.encoder)
         groups = self.slow.features(inputs, before, action, after)
         z = (self.slow.vectors(after) - encoder.mean[None]) @ encoder.projection

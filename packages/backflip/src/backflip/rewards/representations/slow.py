@@ -6,13 +6,18 @@ projected on its slowest directions: those that vary most over all data and leas
 the next (linear slow feature analysis, Wiskott & Sejnowski 2002). The positions of objects change
 slowly and noise does not, so a reward on z can be learned from few labels.
 
-A transition's features are then, in four groups, with δ the standardised change z' - z and
+A transition's features are then, in six groups, with δ the standardised change z' - z and
 m = (z + z')/2 the middle:
 
-    constant   1                         (its sum over a clip is the number of alive steps)
-    state      z_i, z_i z_j (i <= j)
-    change     δ_i, m_i δ_j
-    action     a_i, a_i a_j (i <= j), z_i a_j;  one-hot a for discrete actions
+    constant         1                   (its sum over a clip is the number of alive steps)
+    state            z_i
+    state products   z_i z_j (i <= j)
+    change           δ_i
+    change products  m_i δ_j
+    action           a_i, a_i a_j (i <= j), z_i a_j;  one-hot a for discrete actions
+
+Products are many more than numbers, so a prior variance that they share with these would hide a
+reward of one number, such as "turn backward", from the first labels.
 
 The reward is linear in the features. Quadratic rewards (which include most of MuJoCo's, 1706.03741,
 footnote 7) are exact, and so is a reward for approaching a goal, up to the curvature of z. The
@@ -64,7 +69,9 @@ class Groups(NamedTuple):
 
     constant: int
     state: int
+    state_products: int
     change: int
+    change_products: int
     action: int
 
 
@@ -76,7 +83,7 @@ class SlowFeatures:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The sizes of the four groups."""
+        """The sizes of the six groups."""
         return group_sizes(self.spec)
 
     def see(self, obs: Any, next_obs: Any) -> Seen:
@@ -123,7 +130,7 @@ class SlowFeatures:
         return Inputs(fit_encoder(before, after))
 
     def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
-        """Return the four groups."""
+        """Return the six groups."""
         x, next_x = self.vectors(before), self.vectors(after)
         return features(self.spec, self.encoder_of_vectors(inputs.encoder), x, action, next_x)
 
@@ -219,11 +226,12 @@ def fit_small_encoder(
 def group_sizes(spec: EnvSpec) -> Groups:
     """Return the number of features in each group."""
     k = encoded_size(spec)
-    state, change = k + k * (k + 1) // 2, k + k * k
     if isinstance(spec.action, Discrete):
-        return Groups(1, state, change, spec.action.n)
-    a = spec.action.shape[0]
-    return Groups(1, state, change, a + a * (a + 1) // 2 + k * a)
+        actions = spec.action.n
+    else:
+        a = spec.action.shape[0]
+        actions = a + a * (a + 1) // 2 + k * a
+    return Groups(1, k, k * (k + 1) // 2, k, k * k, actions)
 
 
 def features(
