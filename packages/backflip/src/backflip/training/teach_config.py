@@ -58,6 +58,8 @@ class TeachConfig:
             are then of this behaviour, too. Random env steps before learning come on top.
         recent_share: share of each minibatch of a replay from the newest env steps only.
         recent_env_steps: how many those are.
+        restart_at: share of the phases after which the networks are initialised again, to learn
+            from a reward that knows most labels (`backflip.training.restart`); 0 or 1: never.
         fresh_share: share of the labels that check the reward model on the newest behaviour
             (`backflip.preferences.reward_alarm`).
         demonstration_share: labels that demonstrations add for each query, if there are any
@@ -88,6 +90,7 @@ class TeachConfig:
     pretrain_env_steps: CountOrZero = 0
     recent_share: Fraction = 0.0
     recent_env_steps: Count = 5_000
+    restart_at: Fraction = 0.0
     fresh_share: Fraction = 0.12
     demonstration_share: Fraction = 0.25
     reward_model: str = "additive"

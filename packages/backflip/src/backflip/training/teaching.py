@@ -43,6 +43,7 @@ from backflip.training.policy import refuse_changed
 from backflip.training.query_choice import Known
 from backflip.training.query_maker import QueryMaker, some_clips
 from backflip.training.recorded_clips import recorded_clips, said_of
+from backflip.training.restart import restart_phase, restarted
 from backflip.training.result import Result
 from backflip.training.reward_measures import RewardMeasures, read_measures, summary_of
 from backflip.training.reward_notes import RewardNotes, collapse_shown
@@ -110,6 +111,9 @@ class TeachRun:
         self.before = before_of(self.session.run)
         self.phases = planned(self.session.run, self.built.config)
         self.pretrains = pretraining_updates(self.session.run, self.built.config) > 0
+        # A child carries its parent's networks on.
+        share = 0.0 if self.before.updates else self.config.restart_at
+        self.restart_phase = restart_phase(share, len(self.phases))
         self.start = Start(**self.session.run.config.get("start", {}))
         self.due, self.fresh_due = self._queries_due()
         self.demonstrations = Demonstrations(
@@ -205,6 +209,8 @@ class TeachRun:
             explored = self.exploring.now
             reward = self._fit_reward(number, reward)
             learners = self.exploring.restarted(learners, explored)
+            if number == self.restart_phase:
+                learners = restarted(self.driver.algorithm, self.seeds, learners)
             learners = self._train(number, functions, learners, reward)
         self.answers.set_status("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]

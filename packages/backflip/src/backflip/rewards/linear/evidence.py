@@ -10,11 +10,11 @@ never answers with a tie.
 Every combination of variances with up to three active groups, or all, is a model. The reward is
 the mean of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior
 that favours few active groups. The evidence is in Laplace's approximation, with the Fisher
-information as the curvature. So labels decide whether states, changes, actions or thresholds are rewarded, and
-features that explain nothing get small weights; a spurious reward of actions would cost
-exploration. Each member draws a model from the same distribution and is the most probable w given a
-bootstrap sample of the labels; queries are chosen where members disagree. With n labels and F
-features the matrices are n x n or F x F, whichever is cheaper.
+information as the curvature. So labels decide whether states, changes, actions or thresholds are
+rewarded, and features that explain nothing get small weights; a spurious reward of actions would
+cost exploration. Each member draws a model from the same distribution and is the most probable w
+given a bootstrap sample of the labels; queries are chosen where members disagree. With n labels and
+F features the matrices are n x n or F x F, whichever is cheaper.
 
 Ties are not half a label for each side: then each tie would say that the logit is near zero, and
 the evidence would choose too small a variance α for the labels that are not ties.

@@ -1,0 +1,75 @@
+"""Networks are initialised again in the middle of teaching."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import backflip
+from backflip.algorithms.registry import entry_of
+from backflip.core.trees import row_of
+from backflip.drivers.driver import Learner
+from backflip.training.build import build
+from backflip.training.restart import restart_phase, restarted
+
+SMALL: dict[str, Any] = {
+    "num_envs": 4,
+    "rollout_length": 16,
+    "phases": 5,
+    "random_envs": 8,
+    "random_env_steps": 60,
+    "epochs": 1,
+    "minibatches": 1,
+}
+
+
+def test_phase_of_the_new_start_by_hand() -> None:
+    assert restart_phase(0.4, 20) == 8
+    assert restart_phase(0.5, 3) == 2
+    assert [restart_phase(share, 20) for share in (0.0, 1.0, 0.01)] == [None, None, None]
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "a2c", "sac", "td3", "ddpg"])
+def test_networks_are_new_and_schedules_go_on(algorithm: str) -> None:
+    assert entry_of(algorithm)
+    driver = build(algorithm, "Pendulum-v1", env_args={}, settings={}).driver
+    first: Learner = driver.start([3, 4])
+    learned = first.algorithm
+    if "updates" in learned._fields:
+        learned = learned._replace(updates=np.full(2, 7, np.int32))
+    again = restarted(driver.algorithm, [3, 4], first._replace(algorithm=learned))
+    driver.close()
+    if "updates" in learned._fields:
+        np.testing.assert_array_equal(again.algorithm.updates, 7)
+    parts = (
+        driver.algorithm.policy(row_of(first.algorithm, 0)),
+        driver.algorithm.policy(row_of(again.algorithm, 0)),
+    )
+    one, other = (jax.tree.leaves(part) for part in parts)
+    assert [np.shape(x) for x in one] == [np.shape(x) for x in other]
+    assert any(not np.array_equal(x, y) for x, y in zip(one, other, strict=True))
+    np.testing.assert_array_equal(again.key, first.key)
+
+
+def policy_moved(folder: Path) -> list[float]:
+    """How far the weights of each kept policy lie from those of the one before."""
+    files = sorted(folder.glob("policy-*.safetensors"))
+    kept = [
+        np.concatenate([x.ravel() for name, x in load_file(file).items() if "params" in name])
+        for file in files
+    ]
+    return [float(np.abs(after - before).max()) for before, after in pairwise(kept)]
+
+
+@pytest.mark.medium
+def test_a_run_starts_again_once_and_its_policies_show_it(tmp_path: Path) -> None:
+    settings = SMALL | {"restart_at": 0.4, "learning_rate": 1e-6, "learning_rate_end": 1e-6}
+    result = backflip.teach(
+        "Pendulum-v1", teacher="oracle", labels=10, env_steps=640, settings=settings, home=tmp_path
+    )
+    moved = np.array(policy_moved(result.folder))
+    assert (moved > 0.1).sum() == 1  # without a new start the policy hardly moves
