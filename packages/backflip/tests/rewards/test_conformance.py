@@ -16,6 +16,7 @@ from backflip.rewards.interface import Embedding, EmbedsClips
 from backflip.rewards.linear.model import (
     AdditiveRewardModel,
     ChangeMapRewardModel,
+    FewKnotsRewardModel,
     LinearRewardModel,
 )
 from backflip.rewards.network.model import HalfTieNetworkRewardModel, NetworkRewardModel
@@ -34,6 +35,7 @@ PIXELS = EnvSpec("pixels", FRAME, Discrete(3), 100, frame_stack=2)
 
 MODELS = {
     "additive": AdditiveRewardModel,
+    "additive-7-knots": FewKnotsRewardModel,
     "auto": AutoRewardModel,
     "linear": LinearRewardModel,
     "network": NetworkRewardModel,

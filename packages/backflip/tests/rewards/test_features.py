@@ -376,29 +376,30 @@ def test_directions_without_change_are_not_scaled_to_rounding_noise():
     assert (np.abs(forwards / change).std(0) > 0.1).sum() >= 3
 
 
-def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them():
+@pytest.mark.parametrize("knots", [additive.FEW_KNOTS, additive.KNOTS])
+def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them(knots):
     rng = np.random.default_rng(0)
     before = (rng.normal(size=(4000, 3)) * [1, 5, 0]).astype(np.float32)
     after = before + np.float32(0.1)
     encoder = fit_encoder(before, after)
-    thresholds = additive.fit_thresholds(encoder, after)
+    thresholds = additive.fit_thresholds(encoder, after, knots)
     z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
     below = (z[:, :2, None] < np.asarray(thresholds.knots)[None, :2]).mean(0)
-    np.testing.assert_allclose(below, [(np.arange(7) + 0.5) / 7] * 2, atol=2e-3)
+    np.testing.assert_allclose(below, [(np.arange(knots) + 0.5) / knots] * 2, atol=2e-3)
     assert (np.asarray(thresholds.widths) >= additive.NARROWEST).all()
     spec = vector(3)
     step = jnp.asarray(before), np.zeros(4000, int), jnp.asarray(after)
-    representation = AdditiveFeatures(spec)
+    representation = AdditiveFeatures(spec, knots)
     found = np.asarray(representation.features(Inputs(encoder, thresholds), *step))
     sizes = representation.sizes
     assert found.shape == (4000, sum(sizes))
-    assert sizes[-1] == 21
-    passed = found[:, -21:].reshape(4000, 3, 7)
+    assert sizes[-1] == 3 * knots
+    passed = found[:, -3 * knots :].reshape(4000, 3, knots)
     q, w = (np.asarray(x) for x in thresholds)
-    slow = 1 / (1 + np.exp(-2 * (z[:, :, None] - q) / w))
+    slow = (1 + np.tanh((z[:, :, None] - q) / w)) / 2
     np.testing.assert_allclose(passed[:, :2], slow[:, :2], atol=1e-4)
     plain = np.asarray(features(spec, encoder, *step))
-    np.testing.assert_array_equal(found[:, :-21], plain)
+    np.testing.assert_array_equal(found[:, : -3 * knots], plain)
 
 
 @pytest.mark.medium

@@ -156,3 +156,9 @@ def test_an_old_run_keeps_its_network_with_half_ties() -> None:
     assert saved_teaching({**old, "ask": "compare"}).reward_model == "network"
     assert saved_teaching({"labels": 10}).reward_model == "linear"
     assert saved_teaching(old).ask == "compare"
+
+
+def test_an_old_run_keeps_its_additive_model_with_seven_thresholds() -> None:
+    old = {"labels": 10, "reward_model": "additive", "ask": "compare"}
+    assert saved_teaching(old).reward_model == "additive-7-knots"
+    assert saved_teaching({**old, "restart_at": 0.0}).reward_model == "additive"

@@ -24,6 +24,7 @@ from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 
 REWARD_MODELS = {
     "additive": "backflip.rewards.linear.model:AdditiveRewardModel",
+    "additive-7-knots": "backflip.rewards.linear.model:FewKnotsRewardModel",
     "auto": "backflip.rewards.auto:AutoRewardModel",
     "change_map": "backflip.rewards.linear.model:ChangeMapRewardModel",
     "linear": "backflip.rewards.linear.model:LinearRewardModel",

@@ -64,7 +64,7 @@ class TeachConfig:
             (`backflip.preferences.reward_alarm`).
         demonstration_share: labels that demonstrations add for each query, if there are any
             (`backflip.training.demonstrations`).
-        reward_model: `additive`, `auto`, `change_map`, `linear`, `network`,
+        reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `linear`, `network`,
             `network-half-ties`, or `module:Class` for your own.
         crops: cropped copies of each label in a fit of a network
             (`backflip.rewards.network.crops`).
@@ -158,6 +158,8 @@ def saved_teaching(teaching: Mapping[str, Any]) -> TeachConfig:
     known = OLD_RUN | dict(teaching)
     if "ask" not in teaching and known["reward_model"] == "network":  # it had no width of ties
         known["reward_model"] = "network-half-ties"
+    if "restart_at" not in teaching and known["reward_model"] == "additive":  # it had fewer knots
+        known["reward_model"] = "additive-7-knots"
     return TeachConfig(**known)
 
 
@@ -176,7 +178,7 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
     elif spec.action.shape == (1,):
         learning, teaching = CONTINUOUS, CONTINUOUS_TEACHING
     else:
-        learning, teaching = JOINTS, CONTINUOUS_TEACHING
+        learning, teaching = JOINTS, JOINTS_TEACHING
     return dict(learning) if algorithm == "ppo" else {}, dict(teaching)
 
 
@@ -237,17 +239,21 @@ CONTINUOUS: dict[str, Any] = {
 }
 # Several actuators, as of robots: the settings of `train`. The entropy bonus above would widen the
 # policy far beyond the range of actions, because each actuator gets it and matters less.
-# In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch.
+# In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch; but
+# in short ones only, a policy would never see what follows (docs/log.md, 2026-11-25).
 JOINTS: dict[str, Any] = {
     "env_steps": 1_000_000,
     "num_envs": 32,
     "rollout_length": 64,
     "episode_steps": 250,
+    "whole_share": 0.5,
     "epochs": 8,
     "minibatches": 16,
     "learning_rate": 5e-4,
     "learning_rate_end": 5e-5,
     "entropy_coef": 0.003,
     "bound_mean": True,
+    "noise_color": 0.5,
 }
 CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}
+JOINTS_TEACHING: dict[str, Any] = {**CONTINUOUS_TEACHING, "restart_at": 0.4}

@@ -34,7 +34,7 @@ from backflip.rewards.measures import (
     scale_of,
     sparse_scale,
 )
-from backflip.rewards.representations.additive import AdditiveFeatures
+from backflip.rewards.representations.additive import FEW_KNOTS, AdditiveFeatures
 from backflip.rewards.representations.change_map import ChangeMap
 from backflip.rewards.representations.collapse import has_collapsed
 from backflip.rewards.representations.interface import Inputs, Representation, Seen
@@ -292,6 +292,13 @@ class AdditiveRewardModel(LinearRewardModel):
     """The linear model with the threshold group: an additive function of each number."""
 
     representation_of = AdditiveFeatures
+
+
+@final
+class FewKnotsRewardModel(LinearRewardModel):
+    """The additive model of runs before 2026-11-25, with fewer thresholds of each number."""
+
+    representation_of = staticmethod(partial(AdditiveFeatures, knots=FEW_KNOTS))
 
 
 @final

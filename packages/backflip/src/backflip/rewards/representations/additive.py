@@ -5,7 +5,7 @@ the step (`backflip.rewards.representations.slow`), there is a seventh group:
 
     threshold  σ(2 (z'_i - q_ik) / w_ik), q_ik the k-th knot of z_i
 
-For each number of z it holds a smooth function that may rise and fall at `KNOTS` quantiles of the
+For each number of z it holds a smooth function that may rise and fall at `knots` quantiles of the
 observed data: a generalised additive model (Hastie & Tibshirani 1986). Each function is constant
 outside its knots.
 """
@@ -22,7 +22,8 @@ from backflip.core.spec import EnvSpec
 from backflip.rewards.representations.interface import Inputs, Seen
 from backflip.rewards.representations.slow import Encoder, SlowFeatures, encoded_size
 
-KNOTS = 7  # thresholds of each number of z
+KNOTS = 31  # thresholds of each number of z
+FEW_KNOTS = 7  # of runs before 2026-11-25
 NARROWEST = 0.05  # width of a threshold, in standard deviations; of numbers with few values
 
 
@@ -35,9 +36,15 @@ class Thresholds(NamedTuple):
 
 @dataclass(frozen=True)
 class AdditiveFeatures:
-    """The representation of one environment; see the module."""
+    """The representation of one environment; see the module.
+
+    Attributes:
+        spec: of the environment.
+        knots: K, thresholds of each number of z.
+    """
 
     spec: EnvSpec
+    knots: int = KNOTS
 
     @property
     def slow(self) -> SlowFeatures:
@@ -47,7 +54,7 @@ class AdditiveFeatures:
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the seven groups."""
-        return (*self.slow.sizes, encoded_size(self.spec) * KNOTS)
+        return (*self.slow.sizes, encoded_size(self.spec) * self.knots)
 
     def see(self, obs: Any, next_obs: Any) -> Seen:
         """Return the vectors of the observations before and after."""
@@ -55,14 +62,15 @@ class AdditiveFeatures:
 
     def initial(self) -> Inputs:
         """Return an encoder that maps everything to zero, and knots at zero."""
-        ones = jnp.ones((encoded_size(self.spec), KNOTS))
+        ones = jnp.ones((encoded_size(self.spec), self.knots))
         return Inputs(self.slow.initial().encoder, Thresholds(0 * ones, ones))
 
     def fit(self, before: np.ndarray, after: np.ndarray) -> Inputs:
         """Return the encoder, and thresholds at quantiles of the observations after."""
         encoder = self.slow.fit(before, after).encoder
         vectors = np.asarray(self.slow.vectors(after))
-        return Inputs(encoder, fit_thresholds(self.slow.encoder_of_vectors(encoder), vectors))
+        linear = self.slow.encoder_of_vectors(encoder)
+        return Inputs(encoder, fit_thresholds(linear, vectors, self.knots))
 
     def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
         """Return the seven groups."""
@@ -72,12 +80,12 @@ class AdditiveFeatures:
         return jnp.concatenate([groups, passed(inputs.thresholds, z)], axis=1)
 
 
-def fit_thresholds(encoder: Encoder, after: np.ndarray) -> Thresholds:
+def fit_thresholds(encoder: Encoder, after: np.ndarray, knots: int = KNOTS) -> Thresholds:
     """Return knots at equally spaced quantiles of each number of z, as wide as they are apart."""
     z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
-    knots = np.quantile(z, (np.arange(KNOTS) + 0.5) / KNOTS, axis=0).T
-    widths = np.maximum(np.gradient(knots, axis=1), NARROWEST)
-    return Thresholds(*(jnp.asarray(x, jnp.float32) for x in (knots, widths)))
+    places = np.quantile(z, (np.arange(knots) + 0.5) / knots, axis=0).T
+    widths = np.maximum(np.gradient(places, axis=1), NARROWEST)
+    return Thresholds(*(jnp.asarray(x, jnp.float32) for x in (places, widths)))
 
 
 def passed(thresholds: Thresholds, z: Float[Array, "B k"]) -> Float[Array, "B kK"]:
