@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from backflip.core.blas import one_blas_thread
 from backflip.core.spec import EnvSpec, newest_frame
-from backflip.core.trees import row_of, stack_rows
+from backflip.core.trees import stack_rows
 from backflip.core.types import Transition
 from backflip.rewards.inputs import CLIPS_AT_ONCE, ClipEncoder, EncodedClip, apply_to_steps
 from backflip.rewards.interface import (
@@ -24,7 +24,7 @@ from backflip.rewards.interface import (
     ObservedClip,
     Opinions,
 )
-from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
+from backflip.rewards.linear.evidence import MEMBERS, TIE, Ensemble, Labelled, fit, prior_variances
 from backflip.rewards.measures import (
     LARGEST_REWARD,
     LARGEST_SPARSE,
@@ -40,7 +40,6 @@ from backflip.rewards.representations.collapse import has_collapsed
 from backflip.rewards.representations.interface import Inputs, Representation, Seen
 from backflip.rewards.representations.slow import SlowFeatures
 
-TIE = 0.5  # `left_preferred` of a tie
 SMALLEST_VARIANCE = 1e-20  # of a weight, where it divides
 
 
@@ -85,7 +84,7 @@ class LinearRewardModel:
 
     Args:
         spec: the environment's spec.
-        labels: the budget of each seed; fits are padded to it, so one program is compiled.
+        labels: unused; a fit compiles nothing.
         clip_length: unused.
     """
 
@@ -93,8 +92,8 @@ class LinearRewardModel:
     sparse = False  # whether the reward is scaled as one that is the same in most steps
 
     def __init__(self, spec: EnvSpec, labels: int, clip_length: int) -> None:
-        del clip_length
-        self._spec, self._labels = spec, labels
+        del labels, clip_length
+        self._spec = spec
         self.representation = type(self).representation_of(spec)
         self._groups = tuple(size for size in self.representation.sizes if size)
         self._see = partial(_see, self.representation)
@@ -157,14 +156,14 @@ class LinearRewardModel:
     ) -> Fitted:
         encoders = [self._encoder(row, one) for row, one in enumerate(comparisons)]
         steps = [self._steps(e, one) for e, one in zip(encoders, comparisons, strict=True)]
-        room = max([self._labels, *map(len, comparisons)])
-        labelled = stack_rows([_padded(one, room) for one in steps])
-        ensembles = jax.tree.map(np.asarray, _fit_seeds(self._groups, labelled, keys))
+        ensembles = [
+            fit(one.labelled, self._groups, key) for one, key in zip(steps, keys, strict=True)
+        ]
         for row, one in enumerate(comparisons):
-            self._ensembles[row] = _FittedEnsemble(answers_of(one), row_of(ensembles, row))
+            self._ensembles[row] = _FittedEnsemble(answers_of(one), ensembles[row])
         fitted = [
-            _scaled(encoder, _or_nothing(row_of(ensembles, i), one), one, self.sparse)
-            for i, (encoder, one) in enumerate(zip(encoders, steps, strict=True))
+            _scaled(encoder, _or_nothing(ensemble, one), one, self.sparse)
+            for encoder, ensemble, one in zip(encoders, ensembles, steps, strict=True)
         ]
         collapsed = [
             {"reward_model_collapsed": float(self._has_collapsed(*both))}
@@ -221,16 +220,16 @@ class LinearRewardModel:
             return None
         inputs = self._encoder(row, comparisons)
         steps = self._steps(inputs, comparisons)
-        labelled = _padded(steps, max(self._labels, len(comparisons)))
-        ensemble = self._ensemble(row, comparisons, labelled)
-        variances = _prior_variances(self._groups, labelled, ensemble.chances)
+        ensemble = self._ensemble(row, comparisons, steps.labelled)
+        variances = prior_variances(self._groups, steps.labelled, ensemble)
         root = np.sqrt(np.maximum(variances, SMALLEST_VARIANCE))
         weights, tie_width = (ensemble.chances @ x for x in (ensemble.models, ensemble.tie_widths))
         encoded = [self._clips.encode(clip) for clip in clips]
         alive = np.stack([clip.alive for clip in encoded])[..., None]
         sums = (self._clip_features(inputs, encoded) * alive).sum(1)
-        differences = steps.sums[0::2] - steps.sums[1::2]
-        return Embedding(sums * root, differences * root, weights / root, float(tie_width))
+        return Embedding(
+            sums * root, steps.labelled.difference * root, weights / root, float(tie_width)
+        )
 
     def _ensemble(
         self, row: int, comparisons: Sequence[LabelledComparison], labelled: Labelled
@@ -238,10 +237,9 @@ class LinearRewardModel:
         """Return what was fitted to these labels, or fit it: a resumed run has not."""
         known = self._ensembles.get(row)
         if known is None or known.answers != answers_of(comparisons):
-            key = np.zeros((1, 2), np.uint32)  # only of members, which are not used
+            key = np.zeros(2, np.uint32)  # only of members, which are not used
             with one_blas_thread():
-                fitted = _fit_seeds(self._groups, stack_rows([labelled]), key)
-            ensemble = row_of(jax.tree.map(np.asarray, fitted), 0)
+                ensemble = fit(labelled, self._groups, key)
             known = self._ensembles[row] = _FittedEnsemble(answers_of(comparisons), ensemble)
         return known.ensemble
 
@@ -274,7 +272,7 @@ class LinearRewardModel:
         clips = self._clips.labelled(comparisons)
         every = self._clip_features(inputs, clips)
         alive = np.stack([clip.alive for clip in clips])
-        sums = (every * alive[..., None]).sum(1)
+        sums = (alive[:, None].astype(np.float32) @ every)[:, 0]
         preferred = np.array([one.left_preferred for one in comparisons])
         return _Steps(every[alive], sums, np.nonzero(alive)[0], bool(alive.all()), preferred)
 
@@ -332,8 +330,10 @@ class _Steps(NamedTuple):
     endless: bool
     left_preferred: Float[np.ndarray, " labels"]
 
-
-_prior_variances = jax.jit(prior_variances, static_argnums=0)
+    @property
+    def labelled(self) -> Labelled:
+        """The differences of the clips, and the labels."""
+        return Labelled(self.sums[0::2] - self.sums[1::2], self.left_preferred)
 
 
 # One program serves all models of an environment: representations of one spec are equal.
@@ -358,16 +358,6 @@ def _reward(parameters: LinearParameters, raw: Any) -> Any:
     return (x / parameters.scale).clip(-largest, largest)
 
 
-@partial(jax.jit, static_argnums=0)
-def _fit_seeds(groups: tuple[int, ...], labelled: Labelled, keys: Array) -> Ensemble:
-    # One seed after the other on one device: LAPACK hangs in a program that runs on several CPU
-    # devices.
-    def one(seed: tuple[Labelled, Array]) -> Ensemble:
-        return fit(seed[0], groups, jax.random.wrap_key_data(seed[1]))
-
-    return jax.lax.map(one, (labelled, keys))
-
-
 def answers_of(comparisons: Sequence[LabelledComparison]) -> tuple[tuple[int, float], ...]:
     """Return the query and the preference of each label."""
     return tuple((one.query, float(one.left_preferred)) for one in comparisons)
@@ -385,16 +375,6 @@ def _or_nothing(ensemble: Ensemble, steps: _Steps) -> Ensemble:
     return ensemble._replace(models=models, members=members)
 
 
-def _padded(steps: _Steps, room: int) -> Labelled:
-    """Return the labels of one seed, padded to `room` with weight 0."""
-    count = len(steps.left_preferred)
-    difference = np.zeros((room, steps.sums.shape[1]), np.float32)
-    difference[:count] = steps.sums[0::2] - steps.sums[1::2]
-    answers, weight = np.zeros((2, room), np.float32)
-    answers[:count], weight[:count] = steps.left_preferred, 1.0
-    return Labelled(*(jnp.asarray(x) for x in (difference, answers, weight)))
-
-
 def _scaled(
     inputs: Inputs, ensemble: Ensemble, steps: _Steps, sparse: bool
 ) -> tuple[LinearParameters, dict[str, float]]:
@@ -406,7 +386,7 @@ def _scaled(
     weights = (ensemble.models / spread[:, None]).T @ ensemble.chances
     raw = steps.alive @ weights
     if sparse:
-        held_out = np.asarray(ensemble.drawn)[:, : len(steps.left_preferred)].T == 0
+        held_out = ensemble.drawn.T == 0
         labels = Labels(steps.clip, steps.left_preferred)
         offset, dead_zone, scale = sparse_scale(
             raw, steps.alive @ ensemble.members.T, held_out, labels
@@ -424,8 +404,8 @@ def _scaled(
 def _metrics(
     ensemble: Ensemble, steps: _Steps, reward: Float[np.ndarray, " steps"]
 ) -> dict[str, float]:
-    margin = (steps.sums[0::2] - steps.sums[1::2]) @ ensemble.members.T
-    held_out = np.asarray(ensemble.drawn)[:, : len(margin)].T == 0
+    margin = steps.labelled.difference @ ensemble.members.T
+    held_out = ensemble.drawn.T == 0
     measured = label_metrics(margin, steps.left_preferred, held_out) | reward_metrics(reward)
     return measured | {
         "reward_model_log_evidence": float(ensemble.log_evidence.max()),
