@@ -242,11 +242,11 @@ CONTINUOUS: dict[str, Any] = {
 # In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch; but
 # in short ones only, a policy would never see what follows (docs/log.md, 2026-11-25).
 JOINTS: dict[str, Any] = {
-    "env_steps": 1_000_000,
+    "env_steps": 1_500_000,
     "num_envs": 32,
     "rollout_length": 64,
     "episode_steps": 250,
-    "whole_share": 0.5,
+    "whole_share": 0.25,
     "epochs": 8,
     "minibatches": 16,
     "learning_rate": 5e-4,
@@ -256,4 +256,4 @@ JOINTS: dict[str, Any] = {
     "noise_color": 0.5,
 }
 CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}
-JOINTS_TEACHING: dict[str, Any] = {**CONTINUOUS_TEACHING, "restart_at": 0.4}
+JOINTS_TEACHING: dict[str, Any] = {**CONTINUOUS_TEACHING, "restart_at": 0.3}

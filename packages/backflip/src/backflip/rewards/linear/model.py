@@ -218,7 +218,8 @@ class LinearRewardModel:
         """
         if not comparisons:
             return None
-        inputs = self._encoder(row, comparisons)
+        with one_blas_thread():  # as in a fit: with more threads, the encoder rounds differently
+            inputs = self._encoder(row, comparisons)
         steps = self._steps(inputs, comparisons)
         ensemble = self._ensemble(row, comparisons, steps.labelled)
         variances = prior_variances(self._groups, steps.labelled, ensemble)
