@@ -226,7 +226,9 @@ def _neighbours(grid: Float[np.ndarray, "V G"]) -> Bool[np.ndarray, "V V"]:
     apart = (grid[:, None] != grid[None]).sum(-1)
     many = active.sum(1) >= 3
     common = many[:, None] | many[None]
-    return np.where(common, (more <= 1) | (many[:, None] & active.all(1)[None]), apart <= 1)
+    return np.where(
+        common, (more <= 1) | (many[:, None] & active.all(1, keepdims=True).T), apart <= 1
+    )
 
 
 def _member(
