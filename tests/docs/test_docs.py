@@ -11,7 +11,12 @@ from tests.modules import module_at
 from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
-from backflip.training.teach_config import CONTINUOUS_TEACHING, PIXELS_TEACHING, TeachConfig
+from backflip.training.teach_config import (
+    CONTINUOUS_TEACHING,
+    JOINTS_TEACHING,
+    PIXELS_TEACHING,
+    TeachConfig,
+)
 from runshelf.cli.command_line import build_parser
 
 ROOT = Path(__file__).parents[2]
@@ -133,7 +138,13 @@ def test_every_setting_of_teaching_and_property_of_teachers_is_described() -> No
     assert written == [field.name for field in fields]
 
 
-KINDS_OF_TEACHING = {"continuous actions": CONTINUOUS_TEACHING, "pictures": PIXELS_TEACHING}
+KINDS_OF_TEACHING = {
+    "continuous actions": CONTINUOUS_TEACHING,
+    "several actuators": {
+        name: value for name, value in JOINTS_TEACHING.items() if name not in CONTINUOUS_TEACHING
+    },
+    "images": PIXELS_TEACHING,
+}
 
 
 def test_defaults_of_teaching_are_those_described() -> None:
