@@ -1,6 +1,6 @@
 """The fit of the linear model: Bradley-Terry on the sum over each clip, in Laplace's approximation.
 
-Each member is linear in the features of `backflip.rewards.linear.features`, with a Gaussian prior
+Each member is linear in the features of a representation, with a Gaussian prior
 of its own variance α_g for each group g of features: r(x) = wᵀf(x), w_g ~ N(0, α_g s_g² I), where
 s_g scales the group so that α_g is the prior variance of a label's logit. Labels follow the ordinal
 model of `backflip.core.losses.answer_probabilities` with ε = 0.1: a tie means that the logit lies
