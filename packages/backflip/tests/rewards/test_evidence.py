@@ -14,6 +14,7 @@ from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.linear import evidence as module
+from backflip.rewards.linear import posterior
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
 from backflip.rewards.linear.model import LinearRewardModel, last_doubling
 from backflip.rewards.representations.interface import Inputs
@@ -34,9 +35,9 @@ def key(seed=0):
 
 
 def most_probable(seen, preferred, weight, start=None):
-    answers = module._Answers(*(np.asarray(x, float) for x in (weight, preferred)))
-    start = start or module._Point(np.zeros(len(seen)), 0.0)
-    return module._most_probable(np.asarray(seen, np.float32), answers, start, -np.inf)
+    answers = posterior.Answers(*(np.asarray(x, float) for x in (weight, preferred)))
+    start = start or posterior.Point(np.zeros(len(seen)), 0.0)
+    return posterior.most_probable(np.asarray(seen, np.float32), answers, start, -np.inf)
 
 
 def by_hand(kernel, preferred, weight):
@@ -71,8 +72,8 @@ def log_likelihood(logits, log_width, preferred, weight):
     left, right = jax.nn.sigmoid(logits - width), jax.nn.sigmoid(-logits - width)
     tie = 1 - left - right
     chosen = jnp.where(preferred == 1, left, jnp.where(preferred == 0, right, tie))
-    p = (1 - module.NOISE) * chosen + module.NOISE / (3 if ties else 2)
-    prior = -0.5 * jnp.square(log_width / module.WIDTH_DEVIATION)
+    p = (1 - posterior.NOISE) * chosen + posterior.NOISE / (3 if ties else 2)
+    prior = -0.5 * jnp.square(log_width / posterior.WIDTH_DEVIATION)
     return (weight * jnp.log(p)).sum() + prior
 
 
@@ -82,8 +83,8 @@ def test_probabilities_of_both_orders_of_a_pair_sum_to_one():
 
     @jax.jit
     def both(left, right):
-        one = preference_probability(left, right, module.NOISE)
-        return one + preference_probability(right, left, module.NOISE)
+        one = preference_probability(left, right, posterior.NOISE)
+        return one + preference_probability(right, left, posterior.NOISE)
 
     np.testing.assert_allclose(both(left, right), 1.0, atol=1e-6)
     swapped = some_labels()
@@ -97,7 +98,7 @@ def test_probabilities_of_both_orders_of_a_pair_sum_to_one():
 @pytest.mark.parametrize("count", [6, 12], ids=["matrices of labels", "of features"])
 def test_the_posterior_gradient_is_zero_at_the_most_probable_weights(monkeypatch, scale, count):
     """At the maximum, w = Φᵀ ∂ log p / ∂m, and ∂ log p / ∂ log θ is 0."""
-    monkeypatch.setattr(module, "SMALLEST_GAIN", 1e-5)
+    monkeypatch.setattr(posterior, "SMALLEST_GAIN", 1e-5)
     rng = np.random.default_rng(1)
     seen = seen_of(count, scale)
     preferred = rng.choice([0, 0.5, 1], count)
@@ -119,7 +120,7 @@ def test_the_most_probable_logits_are_a_maximum():
     best, _, width = by_hand(kernel, preferred, weight)
     log_width = np.log(width)
 
-    def posterior(logits, log_width):
+    def log_posterior(logits, log_width):
         point = jnp.asarray(logits, jnp.float32)
         fit = float(log_likelihood(point, log_width, jnp.asarray(preferred), jnp.asarray(weight)))
         return fit - 0.5 * logits @ np.linalg.solve(kernel, logits)
@@ -127,10 +128,10 @@ def test_the_most_probable_logits_are_a_maximum():
     rng = np.random.default_rng(0)
     chol = np.linalg.cholesky(kernel)
     others = [
-        posterior(best + 0.3 * chol @ rng.normal(size=6), log_width + 0.3 * rng.normal())
+        log_posterior(best + 0.3 * chol @ rng.normal(size=6), log_width + 0.3 * rng.normal())
         for _ in range(50)
     ]
-    assert posterior(best, log_width) > max(others)
+    assert log_posterior(best, log_width) > max(others)
 
 
 @pytest.mark.parametrize("scale", [0.3, 3.0])
@@ -140,7 +141,7 @@ def test_matrices_of_labels_and_of_features_give_the_same(monkeypatch, scale):
     preferred, weight = rng.choice([0, 0.5, 1], 30), rng.integers(0, 3, 30)
     found = []
     for factor in (0.0, 1e9):
-        monkeypatch.setattr(module, "LABELS_PER_FEATURE", factor)
+        monkeypatch.setattr(posterior, "LABELS_PER_FEATURE", factor)
         found.append(most_probable(seen, preferred, weight))
     one, other = found
     assert one.tie_width == pytest.approx(other.tie_width, rel=1e-3)
@@ -152,10 +153,10 @@ def test_probabilities_and_their_derivatives_are_those_of_the_losses():
     logits, log_width = np.linspace(-6, 6, 25), 0.4
 
     def p(m, w):
-        return answer_probabilities(m, jnp.exp(w), module.NOISE)
+        return answer_probabilities(m, jnp.exp(w), posterior.NOISE)
 
     m, w = jnp.asarray(logits, jnp.float32), jnp.float32(log_width)
-    found = module._probabilities(logits, np.exp(log_width))
+    found = posterior._probabilities(logits, np.exp(log_width))
     by_m, by_w = jax.jacfwd(p, 0), jax.jacfwd(p, 1)
     expected = [
         jax.vmap(f, (0, None))(m, w)
@@ -163,8 +164,8 @@ def test_probabilities_and_their_derivatives_are_those_of_the_losses():
     ]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, np.asarray(other).T, rtol=1e-3, atol=1e-5)
-    without = answer_probabilities(m, 0.0, module.NOISE)
-    decided = module._probabilities(logits, 0.0).p[[0, 2]]
+    without = answer_probabilities(m, 0.0, posterior.NOISE)
+    decided = posterior._probabilities(logits, 0.0).p[[0, 2]]
     np.testing.assert_allclose(decided, np.asarray(without).T[[0, 2]], atol=1e-6)
 
 
@@ -174,7 +175,7 @@ def test_the_start_does_not_matter(start):
     seen = rng.normal(size=(40, 6))
     preferred, weight = rng.choice([0, 0.5, 1], 40), np.ones(40)
     one = most_probable(seen, preferred, weight)
-    there = module._Point(start * rng.normal(size=40), start / 5)
+    there = posterior.Point(start * rng.normal(size=40), start / 5)
     other = most_probable(seen, preferred, weight, there)
     assert other.log_evidence == pytest.approx(one.log_evidence, abs=0.02)
     np.testing.assert_allclose(other.weights, one.weights, atol=0.05)
@@ -227,9 +228,9 @@ def test_the_evidence_of_a_tie_and_an_answer_integrates_over_the_width(preferred
 
 def test_without_ties_the_likelihood_is_that_of_bradley_and_terry():
     logits, preferred = np.array([0.3, -2.0, 5.0]), np.array([1.0, 0.0, 0.0])
-    score = module._score(module._Point(logits, 1.0), module._Answers(np.ones(3), preferred))
+    score = posterior._score(posterior.Point(logits, 1.0), posterior.Answers(np.ones(3), preferred))
     numbers = (jnp.asarray(x, jnp.float32) for x in (logits, np.zeros(3), preferred))
-    expected = -preference_loss(*numbers, module.NOISE).sum()
+    expected = -preference_loss(*numbers, posterior.NOISE).sum()
     assert float(score.log_likelihood) == pytest.approx(float(expected), rel=1e-5)
     assert float(score.tie_width) == float(score.width_gradient) == float(score.width_fisher) == 0
 
@@ -311,7 +312,7 @@ PROBLEMS = {
 @pytest.mark.parametrize(("active", "count", "ties", "noise"), PROBLEMS.values(), ids=PROBLEMS)
 def test_the_mixture_is_that_of_all_combinations(monkeypatch, active, count, ties, noise):
     """The search leaves out only what is improbable, and prior times evidence weighs the rest."""
-    monkeypatch.setattr(module, "SMALLEST_GAIN", 1e-4)
+    monkeypatch.setattr(posterior, "SMALLEST_GAIN", 1e-4)
     starts = np.cumsum((0, *GROUPS))
     truth = np.zeros(SIZE)
     for group in active:
@@ -319,14 +320,14 @@ def test_the_mixture_is_that_of_all_combinations(monkeypatch, active, count, tie
     labelled = labels_of(truth, count, 1, ties, noise)
     ensemble = fit(labelled, GROUPS, key())
     found = {tuple(v): at for at, v in enumerate(ensemble.variances)}
-    posterior, expected = {}, np.zeros(SIZE)
+    odds, expected = {}, np.zeros(SIZE)
     for variances, log_evidence, weights in every_model(labelled, GROUPS):
         groups = sum(v > 0 for v in variances)
         prior = (module.IN_PLAY / (1 - module.IN_PLAY)) ** groups / {1: 2, 2: 4, 3: 2, 4: 2}[groups]
-        posterior[variances] = np.exp(log_evidence) * prior
-        expected += posterior[variances] * weights
-    total = sum(posterior.values())
-    chances = {v: x / total for v, x in posterior.items()}
+        odds[variances] = np.exp(log_evidence) * prior
+        expected += odds[variances] * weights
+    total = sum(odds.values())
+    chances = {v: x / total for v, x in odds.items()}
     assert sum(chances[v] for v in chances if v not in found) < 1e-2
     for variances, at in found.items():
         assert ensemble.chances[at] == pytest.approx(chances[variances], abs=1e-2)
@@ -362,12 +363,12 @@ def test_a_member_does_not_depend_on_labels_that_it_was_not_fitted_to():
     labelled = some_labels(30)
     scaled, variances = module._scaled_groups(labelled, GROUPS), np.array([30.0, 300.0, 0.0, 0.0])
     counts = np.tile([0.0, 1.0, 2.0], 10)
-    nowhere = module._Point(np.zeros(30), 0.0)
+    nowhere = posterior.Point(np.zeros(30), 0.0)
     found = []
     for preferred in (labelled.left_preferred, np.where(counts, labelled.left_preferred, 0.0)):
-        answers = module._Answers(np.ones(30), preferred)
+        answers = posterior.Answers(np.ones(30), preferred)
         seen = module._seen(scaled, variances)
-        start = module._most_probable(seen, answers, nowhere, -np.inf).point
+        start = posterior.most_probable(seen, answers, nowhere, -np.inf).point
         found.append(module._member(scaled, variances, preferred, start, counts))
     apart = labelled.difference @ (found[0] - found[1])
     assert np.abs(apart).max() < 0.02 * np.abs(labelled.difference @ found[0]).max()

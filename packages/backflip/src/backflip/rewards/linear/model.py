@@ -24,7 +24,8 @@ from backflip.rewards.interface import (
     ObservedClip,
     Opinions,
 )
-from backflip.rewards.linear.evidence import MEMBERS, TIE, Ensemble, Labelled, fit, prior_variances
+from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
+from backflip.rewards.linear.posterior import TIE
 from backflip.rewards.measures import (
     LARGEST_REWARD,
     LARGEST_SPARSE,
