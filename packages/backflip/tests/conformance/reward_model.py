@@ -207,7 +207,7 @@ def preferences_are_symmetric(make: Make, spec: EnvSpec) -> None:
 
 @clause
 def a_refit_compiles_nothing(make: Make, spec: EnvSpec) -> None:
-    """The reward is data, and labels are padded to the budget."""
+    """The reward is data, and a fit to more labels uses the same programs."""
     model, batch = ready(make, spec), some_batch(spec)
     predict = jax.jit(model.predict)
     parameters = model.initial(SEEDS)
