@@ -12,6 +12,7 @@ from backflip.training.algorithm_config import configure
 from runshelf.errors import UsageError
 
 # Settings that may be negative: a user may want to lower the entropy.
+LOGARITHMS = ("initial_log_std", "least_log_std")
 FREE = ("entropy_coef", "entropy_coef_end", "target_entropy_per_dimension")
 NUMBERS = [
     (name, setting)
@@ -45,9 +46,9 @@ def test_every_number_has_bounds_that_its_type_can_hold(algorithm: str, setting:
     assert setting.bounds is not None
     assert np.isfinite(np.asarray(setting.bounds[:2], np.float32)).all()
     assert setting.kind is float or setting.bounds.high < 2**31  # JAX counts in int32
-    assert (setting.name in FREE) == (
-        setting.bounds.low < 0 and setting.name != "initial_log_std"
-    ), algorithm
+    assert (setting.name in FREE) == (setting.bounds.low < 0 and setting.name not in LOGARITHMS), (
+        algorithm
+    )
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
