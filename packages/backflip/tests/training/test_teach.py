@@ -139,12 +139,20 @@ def test_each_seed_spends_its_budget_and_no_query_is_left_open(taught):
                 assert len(pair.left["reward"]) == len(pair.right["reward"]) == 5
 
 
-@pytest.mark.parametrize(("env", "network"), [("dot", "patches"), ("MinAtar/Breakout-v1", "auto")])
-def test_defaults_of_train_do_not_change_those_of_teach(env, network):
-    """`train` has a learning rate of 5e-3 for grids of cells."""
+def settings_taught(env):
     settings, _ = teach_settings("ppo", make_native(env).spec)
-    config = build("ppo", env, env_args={}, settings=settings).config
-    assert (config.learning_rate, config.rollout_length, config.network) == (1e-3, 32, network)
+    return build("ppo", env, env_args={}, settings=settings).config
+
+
+def test_defaults_of_train_do_not_change_those_of_teach():
+    config = settings_taught("dot")
+    assert (config.learning_rate, config.rollout_length, config.network) == (1e-3, 32, "patches")
+
+
+def test_grids_are_taught_with_the_settings_of_train():
+    env = "MinAtar/Breakout-v1"
+    assert settings_taught(env) == build("ppo", env, env_args={}, settings={}).config
+    assert settings_taught(env).learning_rate == 5e-3
 
 
 @pytest.mark.medium
