@@ -34,10 +34,10 @@ def keys_of_octaves(key: PRNGKeyArray, env_steps: int, octaves: int) -> Key[Arra
     bases = jax.random.split(key, octaves)
     longest = 2**octaves
     drawn = jax.random.randint(jax.random.fold_in(key, OFFSET), (octaves,), 0, longest)
-    period = jnp.arange(octaves)
+    octave = jnp.arange(octaves)
 
     def at(env_step: Array) -> Key[Array, " K"]:
-        return jax.vmap(jax.random.fold_in)(bases, (env_step + drawn) >> period)
+        return jax.vmap(jax.random.fold_in)(bases, (env_step + drawn) >> octave)
 
     return jax.vmap(at)(jnp.arange(env_steps))
 

@@ -34,7 +34,8 @@ def collect(
         (state, obs, age), (key, noise_keys) = carry, keys
         scene = scenes_of(env, state) if recorded else ()
         act_key, step_key, reset_key = jax.random.split(key, 3)
-        act_key = act_key if noise_keys is None else noise_keys
+        if noise_keys is not None:
+            act_key = noise_keys
         action, extra = algorithm.act(learner.algorithm, obs, act_key)
         moved = step_rows(state, action, jax.random.split(step_key, count))
         moved = _shortened(algorithm, moved, age + 1)

@@ -53,7 +53,7 @@ class PPOConfig:
             `grid` or `flat` (layers of `hidden` on all pixels); `auto` is `grid` up to 16 x 16
             pixels, else `patches`. `module:function` is your own, also for vectors.
         initial_log_std: log σ of a continuous policy at the start.
-        least_log_std: the least log σ of a continuous policy in training.
+        least_log_std: the least log σ of a continuous policy after an update.
         normalize_obs: scale vector observations by running mean and standard deviation.
         normalize_rewards: divide rewards by the running standard deviation of the discounted
             return.

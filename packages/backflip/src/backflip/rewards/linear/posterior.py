@@ -249,7 +249,8 @@ class _Probabilities(NamedTuple):
 def _probabilities(logits: Float[np.ndarray, " n"], width: float) -> _Probabilities:
     """Return those of `backflip.core.losses.answer_probabilities`, with their derivatives.
 
-    For θ = 0 nobody answers with a tie; its p is not 0 then, only so that one may divide by it.
+    If θ is 0, nobody answers with a tie. The p of a tie is then a positive number all the same, so
+    that nothing is divided by zero.
     """
     left, right = (0.5 + 0.5 * np.tanh(0.5 * (sign * logits - width)) for sign in (1.0, -1.0))
     up, down = left * (1.0 - left), right * (1.0 - right)
