@@ -13,8 +13,10 @@ import backflip
 from backflip.algorithms.registry import entry_of
 from backflip.core.trees import row_of
 from backflip.drivers.driver import Learner
+from backflip.envs.registry import make_host
 from backflip.training.build import build
 from backflip.training.restart import restart_phase, restarted
+from backflip.training.teach_config import teach_settings
 
 SMALL: dict[str, Any] = {
     "num_envs": 4,
@@ -31,6 +33,12 @@ def test_phase_of_the_new_start_by_hand() -> None:
     assert restart_phase(0.4, 20) == 8
     assert restart_phase(0.5, 3) == 2
     assert [restart_phase(share, 20) for share in (0.0, 1.0, 0.01)] == [None, None, None]
+
+
+def test_only_ppo_starts_again_by_default() -> None:
+    spec = make_host("fixed:Hopper-v5", {}, 1).spec
+    starts = {name: teach_settings(name, spec)[1].get("restart_at") for name in ("ppo", "sac")}
+    assert starts == {"ppo": 0.3, "sac": None}
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "sac", "td3", "ddpg"])

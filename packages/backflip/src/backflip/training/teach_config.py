@@ -179,7 +179,10 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
         learning, teaching = CONTINUOUS, CONTINUOUS_TEACHING
     else:
         learning, teaching = JOINTS, JOINTS_TEACHING
-    return dict(learning) if algorithm == "ppo" else {}, dict(teaching)
+    if algorithm == "ppo":
+        return dict(learning), dict(teaching)
+    # A new start was measured with PPO; a replay lets others learn the newest reward without one.
+    return {}, {name: value for name, value in teaching.items() if name != "restart_at"}
 
 
 def clip_rollouts(algorithm: Algorithm, spec: EnvSpec, clip_envs: int) -> int:
