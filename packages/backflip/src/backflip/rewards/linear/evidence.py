@@ -1,11 +1,9 @@
 """The fit of the linear model: Bradley-Terry on the sum over each clip, in Laplace's approximation.
 
-Each member is linear in the features of a representation, with a Gaussian prior
-of its own variance α_g for each group g of features: r(x) = wᵀf(x), w_g ~ N(0, α_g s_g² I), where
-s_g scales the group so that α_g is the prior variance of a label's logit. Labels follow the ordinal
-model of `backflip.core.losses.answer_probabilities` with ε = 0.1: a tie means that the logit lies
-within ±θ. The width θ of ties is fitted with w, under a log-normal prior; it is 0 for a teacher who
-never answers with a tie.
+Each member is linear in the features of a representation, with a Gaussian prior of its own variance
+α_g for each group g of features: r(x) = wᵀf(x), w_g ~ N(0, α_g s_g² I), where s_g scales the group
+so that α_g is the prior variance of a label's logit. `backflip.rewards.linear.posterior` has the
+model of the answers, and the fit for given variances.
 
 Every combination of variances with up to three active groups, or all, is a model. The reward is
 the mean of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior
