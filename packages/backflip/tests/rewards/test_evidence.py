@@ -18,7 +18,7 @@ from backflip.rewards.linear import posterior
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
 from backflip.rewards.linear.model import LinearRewardModel, last_doubling
 from backflip.rewards.representations.interface import Inputs
-from backflip.rewards.representations.slow import group_sizes
+from backflip.rewards.representations.slow import part_sizes
 
 GROUPS = (1, 5, 4, 2)
 SIZE = sum(GROUPS)
@@ -493,7 +493,7 @@ def refitted(labels, budget=12):
     model = ready(budget)
     found = fitted(model, labels)
     parameters = row_of(found.parameters, 0)
-    size = sum(group_sizes(SPEC))
+    size = sum(part_sizes(SPEC))
     steps = model._steps(parameters.inputs, labels).alive if labels else np.zeros((0, size))
     return parameters, found.metrics[0], steps
 
@@ -520,7 +520,7 @@ def test_the_reward_is_the_mean_of_models_of_equal_spread():
     labels = labels_on_clips(12)
     parameters, _, steps = refitted(labels)
     labelled = ready()._steps(parameters.inputs, labels).labelled
-    ensemble = fit(labelled, tuple(filter(None, group_sizes(SPEC))), key())
+    ensemble = fit(labelled, tuple(filter(None, part_sizes(SPEC))), key())
     worth = np.zeros(len(steps))
     for chance, weights in zip(ensemble.chances, ensemble.models, strict=True):
         said = steps @ weights
@@ -577,7 +577,7 @@ def test_the_embedding_has_the_mixtures_prior_and_weights():
     clips = [clip for label in labels for clip in label.clips()]
     found = model.embed(0, labels, clips)
     inputs = Inputs(parameters.encoder, ())
-    sums, groups = model._steps(inputs, labels).sums, tuple(filter(None, group_sizes(SPEC)))
+    sums, groups = model._steps(inputs, labels).sums, tuple(filter(None, part_sizes(SPEC)))
     difference = sums[0::2] - sums[1::2]
     preferred = np.array([one.left_preferred for one in labels])
     ensemble = fit(Labelled(difference, preferred), groups, key(9))

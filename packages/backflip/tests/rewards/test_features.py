@@ -30,7 +30,7 @@ from backflip.rewards.representations.slow import (
     encoded_size,
     features,
     fit_encoder,
-    group_sizes,
+    part_sizes,
 )
 
 
@@ -130,11 +130,11 @@ def test_features_equal_the_docstring(name):
 
 @pytest.mark.medium
 @pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
-def test_group_sizes_match_the_features(name):
+def test_part_sizes_match_the_features(name):
     spec = SPECS[name]
     batch = batch_of(spec, 50)
     before, after, encoder = seen_of(spec, batch)
-    sizes = group_sizes(spec)
+    sizes = part_sizes(spec)
     assert before.shape == (50, observation_size(spec))
     assert encoder.projection.shape == (observation_size(spec), encoded_size(spec))
     found = np.asarray(features(spec, encoder, before, batch.action, after))
@@ -158,11 +158,20 @@ def test_numbers_and_their_products_are_groups_of_their_own(name):
     once = features(spec, encoder, before, batch.action, after)
     twice = encoder._replace(projection=2 * encoder.projection)
     doubled = features(spec, twice, before, batch.action, after)
-    groups = np.cumsum(group_sizes(spec))[:-1]
+    groups = np.cumsum(part_sizes(spec))[:-1]
     times = (1.0, 2.0, 4.0, 2.0, 4.0)
     both = zip(np.split(once, groups, 1), np.split(doubled, groups, 1), times, strict=False)
     for one, other, factor in both:
         np.testing.assert_allclose(factor * np.asarray(one), other, rtol=1e-4, atol=1e-8)
+
+
+@pytest.mark.parametrize(("name", "groups"), [("discrete", 6), ("long", 4), ("pixels", 4)])
+def test_only_observed_numbers_are_groups_apart_from_their_products(name, groups):
+    sizes, parts = module.SlowFeatures(SPECS[name]).sizes, part_sizes(SPECS[name])
+    assert len(sizes) == groups
+    assert sum(sizes) == sum(parts)
+    if groups == 4:
+        assert sizes[1:3] == (parts.state + parts.state_products, sum(parts[3:5]))
 
 
 def test_moving_there_and_back_sums_to_zero():
@@ -171,7 +180,7 @@ def test_moving_there_and_back_sums_to_zero():
     before, after, encoder = seen_of(spec, batch)
     there = np.asarray(features(spec, encoder, before, batch.action, after))
     back = np.asarray(features(spec, encoder, after, batch.action, before))
-    sizes = group_sizes(spec)
+    sizes = part_sizes(spec)
     change = slice(sum(sizes[:3]), sum(sizes[:5]))
     np.testing.assert_allclose(there[:, change], -back[:, change], atol=1e-5)
     assert np.abs(there[:, change]).max() > 0.5
@@ -323,7 +332,7 @@ def test_clips_and_training_have_equal_features(name):
     _, _, encoder = seen_of(spec, batch_of(spec, 600, seed=1))
     model = LinearRewardModel(spec, 4, 7)
     rng = np.random.default_rng(2)
-    members = rng.normal(scale=0.02, size=(8, sum(group_sizes(spec)))).astype(np.float32)
+    members = rng.normal(scale=0.02, size=(8, sum(part_sizes(spec)))).astype(np.float32)
     weights = rng.normal(scale=0.02, size=members.shape[1]).astype(np.float32)
     numbers = (jnp.asarray(x, jnp.float32) for x in (weights, 0.1, 2.0, members))
     parameters = LinearParameters(Encoder(*encoder), *numbers)
@@ -352,10 +361,10 @@ def test_only_the_newest_frame_of_a_stack_is_used():
     older[..., :-1] = 0
     parameters = LinearParameters(
         seen_of(spec, batch_of(spec, 100, seed=1))[2],
-        jnp.ones(sum(group_sizes(spec))) * 1e-3,
+        jnp.ones(sum(part_sizes(spec))) * 1e-3,
         jnp.float32(0),
         jnp.float32(1),
-        jnp.zeros((8, sum(group_sizes(spec)))),
+        jnp.zeros((8, sum(part_sizes(spec)))),
     )
     predict = LinearRewardModel(spec, 4, 7).predict
     one = predict(parameters, batch)

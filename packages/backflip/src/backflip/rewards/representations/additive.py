@@ -1,7 +1,7 @@
 """Slow quadratic features and thresholds of each number: an additive function of each number.
 
 A rule such as "the torso is above 0.7 m" is not quadratic. With z' the encoded observation after
-the step (`backflip.rewards.representations.slow`), there is a seventh group:
+the step (`backflip.rewards.representations.slow`), there is one more group:
 
     threshold  σ(2 (z'_i - q_ik) / w_ik), q_ik the k-th knot of z_i
 
@@ -48,12 +48,12 @@ class AdditiveFeatures:
 
     @property
     def slow(self) -> SlowFeatures:
-        """The other six groups."""
+        """The other groups."""
         return SlowFeatures(self.spec)
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The sizes of the seven groups."""
+        """The sizes of all groups."""
         return (*self.slow.sizes, encoded_size(self.spec) * self.knots)
 
     def see(self, obs: Any, next_obs: Any) -> Seen:
@@ -73,7 +73,7 @@ class AdditiveFeatures:
         return Inputs(encoder, fit_thresholds(linear, vectors, self.knots))
 
     def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
-        """Return the seven groups."""
+        """Return all groups."""
         encoder = self.slow.encoder_of_vectors(inputs.encoder)
         groups = self.slow.features(inputs, before, action, after)
         z = (self.slow.vectors(after) - encoder.mean[None]) @ encoder.projection

@@ -6,7 +6,7 @@ projected on its slowest directions: those that vary most over all data and leas
 the next (linear slow feature analysis, Wiskott & Sejnowski 2002). The positions of objects change
 slowly and noise does not, so a reward on z can be learned from few labels.
 
-A transition's features are then, in six groups, with δ the standardised change z' - z and
+A transition's features are then, in six parts, with δ the standardised change z' - z and
 m = (z + z')/2 the middle:
 
     constant         1                   (its sum over a clip is the number of alive steps)
@@ -16,8 +16,10 @@ m = (z + z')/2 the middle:
     change products  m_i δ_j
     action           a_i, a_i a_j (i <= j), z_i a_j;  one-hot a for discrete actions
 
-Products are many more than numbers, so a prior variance that they share with these would hide a
-reward of one number, such as "turn backward", from the first labels.
+Each part is a group with a prior variance of its own if z has the observed numbers. Products are
+many more than numbers, so a common variance would hide a reward of one number, such as "turn
+backward", from the first labels. A slow direction means nothing alone, so there `state` and
+`change` are one group each with their products.
 
 The reward is linear in the features. Quadratic rewards (which include most of MuJoCo's, 1706.03741,
 footnote 7) are exact, and so is a reward for approaching a goal, up to the curvature of z. The
@@ -64,8 +66,8 @@ class Encoder(NamedTuple):
     change: Float[Array, " k"]
 
 
-class Groups(NamedTuple):
-    """How many features each group holds."""
+class Parts(NamedTuple):
+    """How many features each part holds."""
 
     constant: int
     state: int
@@ -83,8 +85,12 @@ class SlowFeatures:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The sizes of the six groups."""
-        return group_sizes(self.spec)
+        """The sizes of the groups: six, or four of slow directions."""
+        parts = part_sizes(self.spec)
+        if not is_projected(self.spec):
+            return parts
+        state, change = parts.state + parts.state_products, parts.change + parts.change_products
+        return (parts.constant, state, change, parts.action)
 
     def see(self, obs: Any, next_obs: Any) -> Seen:
         """Return the vectors of the observations before and after; of small images the pixels."""
@@ -130,7 +136,7 @@ class SlowFeatures:
         return Inputs(fit_encoder(before, after))
 
     def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
-        """Return the six groups."""
+        """Return the six parts."""
         x, next_x = self.vectors(before), self.vectors(after)
         return features(self.spec, self.encoder_of_vectors(inputs.encoder), x, action, next_x)
 
@@ -223,15 +229,15 @@ def fit_small_encoder(
     return Encoder(mean[:, 0], projection, small.change)
 
 
-def group_sizes(spec: EnvSpec) -> Groups:
-    """Return the number of features in each group."""
+def part_sizes(spec: EnvSpec) -> Parts:
+    """Return the number of features in each part."""
     k = encoded_size(spec)
     if isinstance(spec.action, Discrete):
         actions = spec.action.n
     else:
         a = spec.action.shape[0]
         actions = a + a * (a + 1) // 2 + k * a
-    return Groups(1, k, k * (k + 1) // 2, k, k * k, actions)
+    return Parts(1, k, k * (k + 1) // 2, k, k * k, actions)
 
 
 def features(
@@ -241,7 +247,7 @@ def features(
     action: Any,
     after: Float[Array, "B D"],
 ) -> Float[Array, "B F"]:
-    """Return the features of transitions, with the groups concatenated."""
+    """Return the features of transitions, with the parts concatenated."""
     z, next_z = encode(encoder, before), encode(encoder, after)
     limit = _limit(before.shape[1])
     change = jnp.clip((after - before) @ encoder.projection / encoder.change[None], -limit, limit)
@@ -266,10 +272,12 @@ def _limit(size: int) -> float:
 
 def encoded_size(spec: EnvSpec) -> int:
     """Return k, the length of z."""
-    if spec.is_pixels:
-        return SLOW_FEATURES
-    size = spec.observation.shape[0]
-    return size if size <= LARGEST_VECTOR else SLOW_FEATURES
+    return SLOW_FEATURES if is_projected(spec) else spec.observation.shape[0]
+
+
+def is_projected(spec: EnvSpec) -> bool:
+    """Return whether z has slow directions of an observation, and not its own numbers."""
+    return spec.is_pixels or spec.observation.shape[0] > LARGEST_VECTOR
 
 
 def _action_features(space: Box | Discrete, z: Array, action: Any) -> list[Array]:
