@@ -14,18 +14,26 @@ LONG = 5_000
 
 
 def plan(updates: int, phases: int) -> list[int]:
-    """Return the updates of each phase: all equal, so that one program is compiled.
+    """Return the updates of each phase: all equal if possible, so that one program is compiled.
 
-    The number of phases is the divisor of `updates` nearest to `phases`, between half and twice as
-    many. If there is none, the last phase is shorter.
+    The number of phases is the divisor of `updates` nearest to `phases`, if one lies within a
+    quarter of it. Otherwise the last phase is longer or shorter than the others.
     """
-    fitting = [n for n in range(-(-phases // 2), 2 * phases + 1) if updates % n == 0]
+    near = range(-(-3 * phases // 4), 5 * phases // 4 + 1)
+    fitting = [n for n in near if updates % n == 0]
     if fitting:
         count = min(fitting, key=lambda n: abs(n - phases))
         return [updates // count] * count
-    each = -(-updates // phases)
+    lengths = {max(1, updates // phases), -(-updates // phases)}
+    return min((_unequal(updates, each) for each in lengths), key=lambda p: abs(len(p) - phases))
+
+
+def _unequal(updates: int, each: int) -> list[int]:
+    """Return phases of `each` updates; the last has up to half as many more or fewer."""
     whole, rest = divmod(updates, each)
-    return [each] * whole + [rest] * (rest > 0)
+    if 2 * rest < each:
+        return [each] * (whole - 1) + [each + rest]
+    return [each] * whole + [rest]
 
 
 def phase_count(updates: int, driver: Driver) -> int:
