@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from backflip.rewards.linear.features import KNOTS
 
 from backflip.core.trees import row_of
 from backflip.preferences.clips import Clip, observed
@@ -27,6 +26,7 @@ from backflip.preferences.queries import uniform_pairs
 from backflip.rewards.interface import LabelledComparison
 from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.registry import make_reward_model
+from backflip.rewards.representations.additive import AdditiveFeatures
 from backflip.training.build import build
 from backflip.training.query_choice import Known, QueryChoice
 from backflip.training.query_maker import Found, some_clips
@@ -53,7 +53,7 @@ class Pool(NamedTuple):
 class CropsModel(LinearRewardModel):
     """The additive model, fitted also to two random windows of the clips of each label."""
 
-    knots = KNOTS
+    representation_of = AdditiveFeatures
 
     def _steps(self, inputs: Any, comparisons: Sequence[LabelledComparison]) -> Any:
         steps = super()._steps(inputs, comparisons)
@@ -76,7 +76,7 @@ class CropsModel(LinearRewardModel):
 class PseudoModel(LinearRewardModel):
     """The additive model, fitted also to pairs of labelled clips that its last fit was sure of."""
 
-    knots = KNOTS
+    representation_of = AdditiveFeatures
     _last: Any = None
 
     def _steps(self, inputs: Any, comparisons: Sequence[LabelledComparison]) -> Any:

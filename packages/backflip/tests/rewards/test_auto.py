@@ -12,7 +12,7 @@ from packages.backflip.tests.conformance.reward_model import (
     same_bits,
     some_batch,
 )
-from packages.backflip.tests.rewards.test_conformance import PIXELS, VECTOR
+from packages.backflip.tests.rewards.test_conformance import GRID, PIXELS, VECTOR
 
 from backflip.core.trees import row_of
 from backflip.rewards.auto import AutoParameters, AutoRewardModel, candidates, choice
@@ -34,6 +34,7 @@ def test_the_candidate_of_largest_evidence_is_chosen():
 
 def test_candidates_suit_the_observations():
     assert list(candidates(PIXELS)) == ["linear", "change_map"]
+    assert list(candidates(GRID)) == ["linear", "change_map", "contacts"]
     assert list(candidates(VECTOR)) == ["additive", "linear"]
 
 

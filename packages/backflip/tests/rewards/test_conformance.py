@@ -16,6 +16,7 @@ from backflip.rewards.interface import Embedding, EmbedsClips
 from backflip.rewards.linear.model import (
     AdditiveRewardModel,
     ChangeMapRewardModel,
+    ContactsRewardModel,
     FewKnotsRewardModel,
     LinearRewardModel,
 )
@@ -32,6 +33,8 @@ VECTOR = EnvSpec("vector", box(2), Discrete(2), 100)
 CONTINUOUS = EnvSpec("continuous", box(3), box(2), 100)
 FRAME = Box(np.zeros((24, 24, 2), np.uint8), np.full((24, 24, 2), 255, np.uint8), np.dtype("u1"))
 PIXELS = EnvSpec("pixels", FRAME, Discrete(3), 100, frame_stack=2)
+CELLS = Box(np.zeros((8, 8, 6), np.uint8), np.ones((8, 8, 6), np.uint8), np.dtype("u1"))
+GRID = EnvSpec("grid", CELLS, Discrete(3), 100, frame_stack=2)
 
 MODELS = {
     "additive": AdditiveRewardModel,
@@ -81,6 +84,12 @@ def test_a_reward_model_passes_the_conformance_suite_on_other_environments(
 @pytest.mark.parametrize(("model", "clause"), cases(OF_IMAGES))
 def test_a_reward_model_of_images_passes_the_conformance_suite(model: str, clause: str) -> None:
     check(clause, OF_IMAGES[model], PIXELS)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(("model", "clause"), cases({"contacts": ContactsRewardModel}))
+def test_the_reward_model_of_grids_passes_the_conformance_suite(model: str, clause: str) -> None:
+    check(clause, ContactsRewardModel, GRID)
 
 
 # Broken methods. Each replaces one method of the example model.

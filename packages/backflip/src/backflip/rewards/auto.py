@@ -21,8 +21,10 @@ from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip,
 from backflip.rewards.linear.model import (
     AdditiveRewardModel,
     ChangeMapRewardModel,
+    ContactsRewardModel,
     LinearRewardModel,
 )
+from backflip.rewards.representations.contacts import has_contacts
 
 COLLAPSED, EVIDENCE = "reward_model_collapsed", "reward_model_log_evidence"
 
@@ -111,7 +113,8 @@ class AutoRewardModel:
 def candidates(spec: EnvSpec) -> dict[str, type[LinearRewardModel]]:
     """Return the reward models that suit an environment, by name."""
     if spec.is_pixels:
-        return {"linear": LinearRewardModel, "change_map": ChangeMapRewardModel}
+        grids = {"contacts": ContactsRewardModel} if has_contacts(spec) else {}
+        return {"linear": LinearRewardModel, "change_map": ChangeMapRewardModel, **grids}
     return {"additive": AdditiveRewardModel, "linear": LinearRewardModel}
 
 

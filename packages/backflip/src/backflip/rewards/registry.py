@@ -27,6 +27,7 @@ REWARD_MODELS = {
     "additive-7-knots": "backflip.rewards.linear.model:FewKnotsRewardModel",
     "auto": "backflip.rewards.auto:AutoRewardModel",
     "change_map": "backflip.rewards.linear.model:ChangeMapRewardModel",
+    "contacts": "backflip.rewards.linear.model:ContactsRewardModel",
     "linear": "backflip.rewards.linear.model:LinearRewardModel",
     "network": "backflip.rewards.network.model:NetworkRewardModel",
     "network-half-ties": "backflip.rewards.network.model:HalfTieNetworkRewardModel",

@@ -19,6 +19,7 @@ from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from backflip.preferences.ask import MOST_AT_ONCE, Ask
 from backflip.rewards.interface import LABELS_ONLY, FitSettings
+from backflip.rewards.representations.contacts import has_contacts
 from runshelf.errors import UsageError
 
 # Env steps of a phase, of all environments together, that clips are cut from. Images take memory.
@@ -64,8 +65,8 @@ class TeachConfig:
             (`backflip.preferences.reward_alarm`).
         demonstration_share: labels that demonstrations add for each query, if there are any
             (`backflip.training.demonstrations`).
-        reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `linear`, `network`,
-            `network-half-ties`, or `module:Class` for your own.
+        reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `contacts`, `linear`,
+            `network`, `network-half-ties`, or `module:Class` for your own.
         crops: cropped copies of each label in a fit of a network
             (`backflip.rewards.network.crops`).
         shortest_crop: the least length of a crop, as a share of a clip.
@@ -170,7 +171,7 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
     algorithms, is filled in by `backflip.training.build` with the defaults of `train`.
     """
     if "grid" in kinds_of(spec):
-        learning, teaching = GRID, GRID_TEACHING
+        learning, teaching = GRID, GRID_TEACHING if has_contacts(spec) else PIXELS_TEACHING
     elif spec.is_pixels:
         learning, teaching = PIXELS, PIXELS_TEACHING
     elif isinstance(spec.action, Discrete):
@@ -208,7 +209,7 @@ PIXELS: dict[str, Any] = {
 }
 PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "reward_model": "auto"}
 GRID: dict[str, Any] = {}  # small images, such as MinAtar's: the settings of `train`
-GRID_TEACHING: dict[str, Any] = PIXELS_TEACHING
+GRID_TEACHING: dict[str, Any] = {**PIXELS_TEACHING, "reward_model": "contacts"}
 DISCRETE: dict[str, Any] = {
     "env_steps": 400_000,
     "num_envs": 32,

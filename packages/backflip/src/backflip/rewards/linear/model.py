@@ -38,6 +38,7 @@ from backflip.rewards.measures import (
 from backflip.rewards.representations.additive import FEW_KNOTS, AdditiveFeatures
 from backflip.rewards.representations.change_map import ChangeMap
 from backflip.rewards.representations.collapse import has_collapsed
+from backflip.rewards.representations.contacts import Contacts
 from backflip.rewards.representations.interface import Inputs, Representation, Seen
 from backflip.rewards.representations.slow import SlowFeatures
 
@@ -306,6 +307,14 @@ class ChangeMapRewardModel(LinearRewardModel):
     """The linear model of where an image changes, for rewards of events such as a game's score."""
 
     representation_of = ChangeMap
+    sparse = True
+
+
+@final
+class ContactsRewardModel(LinearRewardModel):
+    """The linear model of what meets what on a grid of cells, for rewards of events."""
+
+    representation_of = Contacts
     sparse = True
 
 

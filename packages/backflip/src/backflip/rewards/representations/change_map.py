@@ -81,15 +81,13 @@ class ChangeMap:
     def fit(self, before: np.ndarray, after: np.ndarray) -> Inputs:
         """Return the divisors for maps (n, D)."""
         del before
-        deviation = _deviations(after)
-        floor = max(LEAST_DEVIATION * float(deviation.max()), 1.0)  # at least one level of a byte
-        return Inputs(ChangeScale(jnp.asarray((deviation + floor) ** POWER, jnp.float32)))
+        return Inputs(ChangeScale(jnp.asarray(divisors(after, 1.0), jnp.float32)))
 
     def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
         """Return the three groups."""
         del before
         scaled = after.astype(jnp.float32) / inputs.encoder.divisor[None]
-        groups = [jnp.ones((scaled.shape[0], 1)), scaled, _actions(self.spec, action)]
+        groups = [jnp.ones((scaled.shape[0], 1)), scaled, action_features(self.spec, action)]
         return jnp.concatenate(groups, axis=1)
 
 
@@ -131,6 +129,13 @@ def _window(side: int) -> np.ndarray:
     return (weights / weights.sum(1, keepdims=True)).astype(np.float32)
 
 
+def divisors(numbers: UInt8[np.ndarray, "n D"], least: float) -> Float[np.ndarray, " D"]:
+    """Return s + max(0.02 max s, least), with s the standard deviation of each number."""
+    deviation = _deviations(numbers)
+    floor = max(LEAST_DEVIATION * float(deviation.max()), least)
+    return (deviation + floor) ** POWER
+
+
 def _deviations(maps: UInt8[np.ndarray, "n D"]) -> Float[np.ndarray, " D"]:
     """Return the standard deviation of each number, in levels of a byte."""
     total, squares = np.zeros((2, maps.shape[1]))
@@ -142,7 +147,8 @@ def _deviations(maps: UInt8[np.ndarray, "n D"]) -> Float[np.ndarray, " D"]:
     return np.sqrt(np.maximum(squares / len(maps) - np.square(mean), 0.0))
 
 
-def _actions(spec: EnvSpec, action: Any) -> Float[Array, "B A"]:
+def action_features(spec: EnvSpec, action: Any) -> Float[Array, "B A"]:
+    """Return discrete actions as one-hot vectors, others scaled to [-1, 1]."""
     if isinstance(spec.action, Discrete):
         return one_hot_action(spec.action.n, action)
     return scaled_action(spec.action, action)
