@@ -37,7 +37,8 @@ def key(seed=0):
 def most_probable(seen, preferred, weight, start=None):
     answers = posterior.Answers(*(np.asarray(x, float) for x in (weight, preferred)))
     start = start or posterior.Point(np.zeros(len(seen)), 0.0)
-    return posterior.most_probable(np.asarray(seen, np.float32), answers, start, -np.inf)
+    design = posterior.Design(np.asarray(seen, float), seen @ seen.T)
+    return posterior.most_probable(design, answers, start, -np.inf)
 
 
 def by_hand(kernel, preferred, weight):
@@ -167,6 +168,21 @@ def test_probabilities_and_their_derivatives_are_those_of_the_losses():
     without = answer_probabilities(m, 0.0, posterior.NOISE)
     decided = posterior._probabilities(logits, 0.0).p[[0, 2]]
     np.testing.assert_allclose(decided, np.asarray(without).T[[0, 2]], atol=1e-6)
+
+
+def test_the_weights_give_the_logits_even_if_one_difference_is_large():
+    """A clip that ends early differs from all others in every feature."""
+    rng = np.random.default_rng(2)
+    seen = rng.normal(size=(120, 400))
+    seen[7] += 400.0
+    preferred = (seen[:, 0] > 0).astype(float)
+    preferred[rng.random(120) < 0.6] = 0.5
+    found = most_probable(seen, preferred, np.ones(120))
+    np.testing.assert_allclose(seen @ found.weights, found.point.logits, atol=1e-3)
+    rows = np.flatnonzero(rng.random(120) < 0.7)
+    design = posterior.Design(seen, seen @ seen.T).rows(rows)
+    np.testing.assert_array_equal(design.features, seen[rows])
+    np.testing.assert_allclose(design.kernel, seen[rows] @ seen[rows].T)
 
 
 @pytest.mark.parametrize("start", [0.0, -3.0, 5.0])
@@ -367,8 +383,8 @@ def test_a_member_does_not_depend_on_labels_that_it_was_not_fitted_to():
     found = []
     for preferred in (labelled.left_preferred, np.where(counts, labelled.left_preferred, 0.0)):
         answers = posterior.Answers(np.ones(30), preferred)
-        seen = module._seen(scaled, variances)
-        start = posterior.most_probable(seen, answers, nowhere, -np.inf).point
+        design = module._design(scaled, variances)
+        start = posterior.most_probable(design, answers, nowhere, -np.inf).point
         found.append(module._member(scaled, variances, preferred, start, counts))
     apart = labelled.difference @ (found[0] - found[1])
     assert np.abs(apart).max() < 0.02 * np.abs(labelled.difference @ found[0]).max()
@@ -384,7 +400,7 @@ def test_a_feature_that_is_not_finite_gives_nan():
 
 def test_groups_are_scaled_to_a_mean_squared_length_of_one():
     labelled = some_labels(15)
-    parts, scales = module._scaled_groups(labelled, GROUPS)
+    parts, scales, _ = module._scaled_groups(labelled, GROUPS)
     start = 0
     for part, scale, size in zip(parts, scales, GROUPS, strict=True):
         assert part.shape == (15, size)

@@ -42,7 +42,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, UInt32
 
-from backflip.rewards.linear.posterior import Answers, MostProbable, Point, most_probable
+from backflip.rewards.linear.posterior import Answers, Design, MostProbable, Point, most_probable
 
 MEMBERS = 16
 IN_PLAY = 0.1  # prior probability that a group is active
@@ -157,7 +157,7 @@ def _search(
         for v in map(int, np.flatnonzero(wanted)):
             if v not in found:
                 least = best + math.log(IMPROBABLE) - MARGIN - float(log_prior[v])
-                found[v] = most_probable(_seen(scaled, grid[v]), answers, start, least)
+                found[v] = most_probable(_design(scaled, grid[v]), answers, start, least)
 
     def worth(v: int) -> float:
         return found[v].log_evidence + float(log_prior[v])
@@ -198,10 +198,10 @@ def _member(
 ) -> Float[np.ndarray, " F"]:
     """Return the most probable w given a bootstrap sample."""
     rows = np.flatnonzero(counts)
-    seen = _seen(scaled, variances)[rows]
+    design = _design(scaled, variances).rows(rows)
     answers = Answers(counts[rows], left_preferred[rows])
     there = Point(start.logits[rows], start.log_width)
-    best = most_probable(seen, answers, there, -math.inf)
+    best = most_probable(design, answers, there, -math.inf)
     return _unscaled(scaled, variances, best.weights)
 
 
@@ -216,36 +216,46 @@ def prior_variances(
         ensemble: what was fitted to them.
     """
     of_groups = ensemble.chances @ ensemble.variances
-    return np.repeat(of_groups * np.square(_scaled_groups(labelled, groups).scales), groups)
+    return np.repeat(of_groups * np.square(_scales(labelled, groups)), groups)
 
 
 class _Scaled(NamedTuple):
-    """Each group's differences, scaled to a mean squared length of 1, and the scales."""
+    """Each group's differences P, scaled to a mean squared length of 1, the scales, and PPᵀ."""
 
     parts: list[Float[np.ndarray, "n f"]]
     scales: Float[np.ndarray, " G"]
+    kernels: list[Float[np.ndarray, "n n"]]
 
 
 def _scaled_groups(labelled: Labelled, groups: Sequence[int]) -> _Scaled:
     """Return each group's differences, scaled to a mean squared length of 1."""
-    parts = np.split(labelled.difference.astype(np.float32), np.cumsum(groups)[:-1], axis=1)
+    parts = np.split(labelled.difference.astype(np.float64), np.cumsum(groups)[:-1], axis=1)
+    scales = _scales(labelled, groups)
+    parts = [part * s for part, s in zip(parts, scales, strict=True)]
+    return _Scaled(parts, scales, [part @ part.T for part in parts])
+
+
+def _scales(labelled: Labelled, groups: Sequence[int]) -> Float[np.ndarray, " G"]:
+    """Return the factor of each group that gives it a mean squared length of 1; 0 if it is zero."""
     count = max(len(labelled.left_preferred), 1)
-    squares = np.array([np.square(part).sum() / count for part in parts])
-    scales = np.where(squares > 1e-12, 1 / np.sqrt(squares + 1e-12), 0.0)
-    return _Scaled([part * np.float32(s) for part, s in zip(parts, scales, strict=True)], scales)
+    every = np.square(labelled.difference, dtype=np.float64).sum(0) / count
+    starts = np.concatenate([[0], np.cumsum(groups)[:-1]]).astype(int)
+    squares = np.add.reduceat(every, starts)
+    return np.where(squares > 1e-12, 1 / np.sqrt(squares + 1e-12), 0.0)
 
 
-def _seen(scaled: _Scaled, variances: Float[np.ndarray, " G"]) -> Float[np.ndarray, "n f"]:
+def _design(scaled: _Scaled, variances: Float[np.ndarray, " G"]) -> Design:
     """Return the active groups' differences, scaled to a prior N(0, I) of the weights."""
-    roots = np.sqrt(variances).astype(np.float32)
-    both = zip(roots, scaled.parts, strict=True)
-    return np.concatenate([root * part for root, part in both if root > 0], axis=1)
+    active = np.flatnonzero(variances)
+    features = [np.sqrt(variances[g]) * scaled.parts[g] for g in active]
+    kernel = sum(variances[g] * scaled.kernels[g] for g in active)
+    return Design(np.concatenate(features, axis=1), np.asarray(kernel))
 
 
 def _unscaled(
     scaled: _Scaled, variances: Float[np.ndarray, " G"], found: Float[np.ndarray, " f"]
 ) -> Float[np.ndarray, " F"]:
-    """Return the weights of all features, given those of `_seen`."""
+    """Return the weights of all features, given those of `_design`."""
     sizes = [part.shape[1] for part in scaled.parts]
     weights = np.zeros(sum(sizes))
     weights[np.repeat(variances > 0, sizes)] = found

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.linalg import cho_solve
 
 from backflip.core.losses import NO_TIES
@@ -44,6 +44,25 @@ class Point(NamedTuple):
     log_width: float
 
 
+class Design(NamedTuple):
+    """What the labels say something about: logits m = Φ w, with w ~ N(0, I).
+
+    Both are in double precision: the weights are Φᵀa, and K multiplies the rounding errors of a by
+    its largest eigenvalue, some 10⁵ if a clip is much shorter than the others.
+
+    Attributes:
+        features: Φ.
+        kernel: K = ΦΦᵀ.
+    """
+
+    features: Float[np.ndarray, "n F"]
+    kernel: Float[np.ndarray, "n n"]
+
+    def rows(self, chosen: Int[np.ndarray, " m"]) -> "Design":
+        """Return the design of some labels."""
+        return Design(self.features[chosen], self.kernel[np.ix_(chosen, chosen)])
+
+
 class MostProbable(NamedTuple):
     """The most probable w, given w ~ N(0, I) and logits Φ w.
 
@@ -60,32 +79,31 @@ class MostProbable(NamedTuple):
     tie_width: float
 
 
-def most_probable(
-    seen: Float[np.ndarray, "n f"], answers: Answers, start: Point, least: float
-) -> MostProbable:
+def most_probable(design: Design, answers: Answers, start: Point, least: float) -> MostProbable:
     """Return the most probable w for a prior N(0, I) and logits m = Φ w, and its log evidence.
 
     With W the Fisher information of the log-likelihood in m, and a its gradient in m,
     w = Φᵀ a,  log evidence = Σ log p - ½ mᵀa - ½ log|I + ΦᵀWΦ|.
-    The first step is that from `start`, whose logits need no w; it must be better than zero. If the
-    next step would have to gain more than the last one for the evidence to reach `least`, the rest
-    is left out.
+    The first step is that from `start`, whose logits need no w. If it does not lead to anything
+    better than w = 0, steps begin there. If the next step would have to gain more than the last one
+    for the evidence to reach `least`, the rest is left out.
 
     Source: Rasmussen & Williams 2006, section 3.4, with the Fisher information as in section 3.7.
     """
-    solve, nothing = _solver(seen), np.zeros(len(seen))
+    solve, nothing = _solver(design), np.zeros(len(design.features))
     state = _state(Point(nothing, start.log_width), nothing, answers)
-    centre = _state(start, nothing, answers)
-    for _ in range(NEWTON_STEPS):
-        towards = _newton(centre, solve)
-        before, state = state, _nearer(state, towards.point, towards.dual, answers)
-        gain = state.value - before.value
+    towards = _newton(_state(start, nothing, answers), solve)
+    gain = math.inf
+    state = _nearer(state, towards.point, towards.dual, answers)
+    for _ in range(NEWTON_STEPS - 1):
         if gain < SMALLEST_GAIN or state.value + gain - towards.half_log_det < least:
             break
-        centre = state
+        towards = _newton(state, solve)
+        before, state = state, _nearer(state, towards.point, towards.dual, answers)
+        gain = state.value - before.value
     _, half_log_det = solve(state.score.fisher, nothing[:, None])
     evidence = state.value - half_log_det + _width_volume(state.score)
-    weights = seen.T @ state.dual.astype(seen.dtype)
+    weights = design.features.T @ state.dual
     return MostProbable(weights, state.point, evidence, state.score.tie_width)
 
 
@@ -155,35 +173,33 @@ _Solve = Callable[
 ]
 
 
-def _solver(seen: Float[np.ndarray, "n f"]) -> _Solve:
+def _solver(design: Design) -> _Solve:
     """Return the function (W, t) -> Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t, ½ log|I + ΦᵀWΦ|; t has columns.
 
-    With K = ΦΦᵀ and B = I + W^½ K W^½ these are K (t - W^½ B⁻¹ W^½ K t) and ½ log|B|.
+    With B = I + W^½ K W^½ these are K (t - W^½ B⁻¹ W^½ K t) and ½ log|B|.
     """
+    features, kernel = design
 
     def by_features(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-        root, t = (x.astype(seen.dtype) for x in (np.sqrt(fisher), target))
-        rows = root[:, None] * seen
+        rows = np.sqrt(fisher)[:, None] * features
         chol, half_log_det = _factor(rows.T @ rows)
-        return seen @ cho_solve(chol, seen.T @ t, check_finite=False), half_log_det
+        return features @ cho_solve(chol, features.T @ target, check_finite=False), half_log_det
 
     def by_labels(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-        root, t = (x.astype(seen.dtype) for x in (np.sqrt(fisher), target))
+        root = np.sqrt(fisher)
         chol, half_log_det = _factor(root[:, None] * kernel * root[None])
-        inner = cho_solve(chol, root[:, None] * (kernel @ t), check_finite=False)
-        return kernel @ (t - root[:, None] * inner), half_log_det
+        inner = cho_solve(chol, root[:, None] * (kernel @ target), check_finite=False)
+        return kernel @ (target - root[:, None] * inner), half_log_det
 
-    if len(seen) >= LABELS_PER_FEATURE * seen.shape[1]:
-        return by_features
-    kernel = seen @ seen.T
-    return by_labels
+    few = len(features) >= LABELS_PER_FEATURE * features.shape[1]
+    return by_features if few else by_labels
 
 
 def _factor(matrix: np.ndarray) -> tuple[tuple[np.ndarray, bool], float]:
     """Return I + the matrix as `cho_solve` needs it, and half the logarithm of its determinant."""
     matrix.flat[:: len(matrix) + 1] += 1
     chol = np.linalg.cholesky(matrix)
-    return (chol, True), float(np.log(np.diagonal(chol)).sum(dtype=np.float64))
+    return (chol, True), float(np.log(np.diagonal(chol)).sum())
 
 
 class _Score(NamedTuple):
