@@ -21,6 +21,8 @@ from backflip.preferences.queries import (
     redrawn,
     uniform_pairs,
 )
+from backflip.preferences.rankings import most_disputed_sets
+from backflip.rewards.calibration import expected_answer, left_probability
 
 
 @given(clips=st.integers(2, 300), count=st.integers(0, 50), seed=st.integers(0, 2**32))
@@ -250,3 +252,22 @@ def test_no_random_number_is_used_if_all_pairs_may_be_asked():
     redrawn(rng, 4, pairs, lambda pairs: np.ones(len(pairs), bool))
     uniform_pairs(other, 4, 6)
     assert rng.random() == other.random()
+
+
+def test_members_who_differ_within_the_width_of_ties_agree():
+    """The answers that members expect, by the ordinal model: left 1, tie ½, right 0."""
+    returns = np.array([[0.0, 0.0], [2.0, -2.0], [3.0, 9.0]])
+    pairs = np.array([[1, 0], [2, 0]])  # margins 2 and -2; 3 and 9
+
+    def answer(margin, width):
+        left, right = (1 / (1 + np.exp(-(sign * margin - width))) for sign in (1, -1))
+        return left + (1 - left - right) / 2
+
+    margins = returns[pairs[:, 0]] - returns[pairs[:, 1]]
+    for width, first in ((0.0, 0), (6.0, 1)):
+        assert expected_answer(margins, width) == pytest.approx(answer(margins, width))
+        assert most_disputed(returns, pairs, 1, width).tolist() == [pairs[first].tolist()]
+        assert most_disputed_sets(returns, pairs, 1, width).tolist() == [pairs[first].tolist()]
+    assert left_probability(margins, 6.0) == pytest.approx(
+        (0.9 * answer(margins, 6.0) + 0.05).mean(1)
+    )

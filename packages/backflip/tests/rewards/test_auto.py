@@ -63,6 +63,8 @@ def test_the_reward_is_that_of_the_chosen_candidate_alone():
         clips = labels[row][0].clips()
         ours = auto.opinions(row_of(found.parameters, row), clips)
         assert same_bits(ours, model.opinions(row_of(fit.parameters, row), clips))
+        width = auto.tie_width(row_of(found.parameters, row), row, labels[row])
+        assert width == fit.metrics[row]["reward_model_tie_width"]
 
 
 def test_directions_by_hand():

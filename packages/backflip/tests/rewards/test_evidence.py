@@ -621,6 +621,19 @@ def test_a_resumed_model_embeds_as_one_that_was_fitted():
     assert resumed.embed(0, [], clips) is None
 
 
+def test_the_width_of_ties_is_that_of_the_fit_also_after_a_resume():
+    labels = labels_on_clips(12)
+    labels[3] = labels[3]._replace(left_preferred=0.5)
+    one, resumed = ready(), ready()
+    found = fitted(one, labels)
+    parameters = row_of(found.parameters, 0)
+    expected = found.metrics[0]["reward_model_tie_width"]
+    assert expected > 0
+    assert one.tie_width(parameters, 0, labels) == pytest.approx(expected)
+    assert resumed.tie_width(parameters, 0, labels) == pytest.approx(expected, rel=1e-4)
+    assert one.tie_width(parameters, 0, []) == 0
+
+
 @pytest.mark.medium
 def test_the_fit_of_a_seed_does_not_depend_on_other_seeds():
     seeds = [labels_on_clips(12, seed=1), labels_on_clips(7, seed=2), []]

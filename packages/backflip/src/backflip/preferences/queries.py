@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Int
 
+from backflip.rewards.calibration import expected_answer
+
 CANDIDATES = 10  # candidate pairs for each query, as in arXiv:1706.03741, section 2.2.4
 NOISE = 0.1  # share of random answers that reward models assume
 REDRAWS = 20  # times that pairs which should not be asked are drawn again
@@ -26,19 +28,24 @@ def most_disputed(
     clip_returns: Float[np.ndarray, "clips members"],
     pairs: Pairs,
     count: int,
+    tie_width: float = 0.0,
 ) -> Int[np.ndarray, "count 2"]:
     """Return the pairs on which the members disagree most.
 
-    Disagreement is the variance over members of σ(R_left - R_right).
+    Disagreement is the variance over members of the `expected_answer` to the pair, which is
+    σ(R_left - R_right) without ties. Where both answers lie within the width of ties, members
+    agree, and a label says little.
 
-    Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2.4.
+    Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2.4; the width is ours.
 
     Args:
         clip_returns: R, each member's sum of predicted rewards over each clip.
         pairs: candidate pairs, as indices of clips.
         count: the number of pairs to return.
+        tie_width: θ of `backflip.core.losses.answer_probabilities`.
     """
-    disputed = _chances(clip_returns, pairs).var(axis=1)
+    margin = clip_returns[pairs[:, 0]] - clip_returns[pairs[:, 1]]
+    disputed = expected_answer(margin, tie_width).var(axis=1)
     return pairs[np.argsort(-disputed, kind="stable")[:count]]
 
 

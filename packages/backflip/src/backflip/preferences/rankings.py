@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 
 from backflip.preferences.labels import Answer
 from backflip.preferences.queries import CANDIDATES
+from backflip.rewards.calibration import expected_answer
 
 BEST_RATING = 9  # of people, who rate from 1: one key for each. Programs give any numbers.
 
@@ -107,20 +108,22 @@ def most_disputed_sets(
     clip_returns: Float[np.ndarray, "clips members"],
     sets: Int[np.ndarray, "candidates size"],
     count: int,
+    tie_width: float = 0.0,
 ) -> Int[np.ndarray, "count size"]:
     """Return the sets on whose pairs the members disagree most.
 
-    Disagreement is the variance over members of σ(R_i - R_j), averaged over the pairs i, j of the
-    set; for sets of two, that of `backflip.preferences.queries.most_disputed`.
+    Disagreement is that of `backflip.preferences.queries.most_disputed`, averaged over the pairs of
+    the set.
 
     Args:
         clip_returns: R, each member's sum of predicted rewards over each clip.
         sets: candidate sets, as indices of clips.
         count: the number of sets to return.
+        tie_width: θ, as in `most_disputed`.
     """
     one, other = np.array(pairs_of(sets.shape[1])).T
     margin = clip_returns[sets[:, one]] - clip_returns[sets[:, other]]
-    disputed = (1.0 / (1.0 + np.exp(-np.clip(margin, -50, 50)))).var(axis=2).mean(axis=1)
+    disputed = expected_answer(margin, tie_width).var(axis=2).mean(axis=1)
     return sets[np.argsort(-disputed, kind="stable")[:count]]
 
 

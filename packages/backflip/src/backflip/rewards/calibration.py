@@ -27,14 +27,32 @@ class Bin(NamedTuple):
     observed: float | None
 
 
-def left_probability(margins: Float[np.ndarray, "n M"]) -> Float[np.ndarray, " n"]:
-    """Return P[left ≻ right] of n pairs: the mean over members of (1 - ε) σ(margin) + ε/2.
+def expected_answer(
+    margin: Float[np.ndarray, "*pairs members"], tie_width: float
+) -> Float[np.ndarray, "*pairs members"]:
+    """Return E[y] = P[left] + ½ P[tie] = ½ (1 + σ(m - θ) - σ(-m - θ)) for margins m.
+
+    θ is the width of ties; if it is 0, E[y] = σ(m). Answers are those of an attentive teacher.
+    """
+    return 0.5 * (1.0 + _sigmoid(margin - tie_width) - _sigmoid(-margin - tie_width))
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-np.clip(x, -50, 50)))
+
+
+def left_probability(
+    margins: Float[np.ndarray, "n M"], tie_width: float = 0.0
+) -> Float[np.ndarray, " n"]:
+    """Return P[left ≻ right] + ½ P[tie] of n pairs, the mean over members of (1 - ε) E[y] + ε/2.
+
+    E[y] is the `expected_answer` to the margin.
 
     Args:
         margins: each member's predicted return of the left clip minus that of the right clip.
+        tie_width: θ, the width of ties.
     """
-    chance = 1.0 / (1.0 + np.exp(-np.clip(margins, -50, 50)))
-    return ((1 - NOISE) * chance + NOISE / 2).mean(-1)
+    return ((1 - NOISE) * expected_answer(margins, tie_width) + NOISE / 2).mean(-1)
 
 
 def reliability(

@@ -139,6 +139,23 @@ class EmbedsClips(Protocol):
 
 
 @runtime_checkable
+class KnowsTies(Protocol):
+    """A reward model with a width of ties; an optional part of the interface."""
+
+    def tie_width(
+        self, parameters: Any, row: int, comparisons: Sequence[LabelledComparison]
+    ) -> float:
+        """Return θ of `backflip.core.losses.answer_probabilities`; 0 without ties.
+
+        Args:
+            parameters: of the seed, as the last fit returned them.
+            row: the row of the seed in the parameters.
+            comparisons: the labels of the last fit of this seed.
+        """
+        ...
+
+
+@runtime_checkable
 class FitsUnlabelled(Protocol):
     """A reward model that can learn from unlabelled pairs; an optional part of the interface."""
 

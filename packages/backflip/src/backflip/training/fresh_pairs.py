@@ -57,6 +57,7 @@ class FreshPairs:
         reward: Any,
         numbers: range,
         env_steps: int,
+        tie_width: float = 0.0,
     ) -> list[ChosenPair]:
         """Return fresh pairs of one seed.
 
@@ -68,6 +69,7 @@ class FreshPairs:
             reward: the reward model's parameters.
             numbers: the numbers of the fresh pairs, which determine their place in `OTHERS`.
             env_steps: env steps when the newest clips were recorded.
+            tie_width: θ, the width of ties of the seed's reward.
         """
         newest, random = newest[:CLIPS], random[:CLIPS]
         if not numbers or len(newest) < 2 or not random:
@@ -79,7 +81,7 @@ class FreshPairs:
             old = self._earlier(rng, seed, env_steps) if other == "earlier" else None
             if other == "random" or (other == "earlier" and old is None):
                 other, old = "random", random[int(rng.integers(len(random)))]
-            found.append(self._pair(rng, newest, other, old, reward, seen))
+            found.append(self._pair(rng, newest, other, old, reward, seen, tie_width))
         return found
 
     def _earlier(self, rng: np.random.Generator, seed: int, env_steps: int) -> Clip | None:
@@ -99,6 +101,7 @@ class FreshPairs:
         old: Clip | None,
         reward: Any,
         seen: Float[np.ndarray, " clips"] | None,
+        tie_width: float,
     ) -> ChosenPair:
         """Return a pair of two newest clips, or of a newest and an old clip in random order."""
         one, another = (newest[i] for i in uniform_pairs(rng, len(newest), 1)[0])
@@ -109,7 +112,7 @@ class FreshPairs:
         opinions = self._model.opinions(reward, [observed(left), observed(right)])
         if opinions is None or seen is None:
             return ChosenPair(left, right, None)
-        forecast = _forecast(rng, opinions, seen, len(newest))
+        forecast = _forecast(rng, opinions, seen, len(newest), tie_width)
         forecast = forecast._replace(newest=sides, against_random=float(other == "random"))
         both = np.stack([opinions.reward, opinions.spread], 1)
         opinion = {"left": both[0], "right": both[1], FRESH: forecast_array(forecast)}
@@ -125,6 +128,7 @@ def _forecast(
     opinions: Opinions,
     seen: Float[np.ndarray, " clips"],
     newest: int,
+    tie_width: float,
 ) -> Forecast:
     """Return the forecast for a pair of newest clips.
 
@@ -133,6 +137,7 @@ def _forecast(
         opinions: of its two clips.
         seen: learned returns of the clips at hand: `newest` of the newest behaviour, then random.
         newest: how many are of the newest behaviour.
+        tie_width: θ, the width of ties.
     """
     pairs = uniform_pairs(rng, len(seen), PAIRS)
     usual = np.abs(seen[pairs[:, 0]] - seen[pairs[:, 1]])
@@ -142,7 +147,7 @@ def _forecast(
     difference = np.sign(seen[:newest, None] - seen[None, newest:])
     return Forecast(
         newest=BOTH,
-        left=float(left_probability(members[None])[0]),
+        left=float(left_probability(members[None], tie_width)[0]),
         margin=rank if left > right else -rank,
         risen=float((difference.mean() + 1) / 2),
         against_random=0.0,

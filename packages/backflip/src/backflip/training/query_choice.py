@@ -22,6 +22,7 @@ from backflip.preferences.queries import (
 from backflip.rewards.interface import (
     Embedding,
     EmbedsClips,
+    KnowsTies,
     LabelledComparison,
     ObservedClip,
     RewardModel,
@@ -107,12 +108,18 @@ class QueryChoice:
         opinions = model.opinions(known.reward, clips)
         if opinions is None:
             return None
-        of_members = {
-            "disagreement": most_disputed,
-            "information": most_informative_of_members,
-            "coverage": covering_members,
-        }
+        if method == "disagreement":
+            width = tie_width_of(model, known)
+            return most_disputed(opinions.clip_returns, pairs, count, width)
+        of_members = {"information": most_informative_of_members, "coverage": covering_members}
         return of_members[method](opinions.clip_returns, pairs, count)
+
+
+def tie_width_of(model: RewardModel, known: Known) -> float:
+    """Return the width of ties that a model has fitted; 0 if it has none of its own."""
+    if not isinstance(model, KnowsTies):
+        return 0.0
+    return model.tie_width(known.reward, known.row, known.comparisons)
 
 
 def informative_pairs(embedded: Embedding, pairs: Pairs, count: int) -> Pairs:

@@ -220,10 +220,7 @@ class LinearRewardModel:
         """
         if not comparisons:
             return None
-        with one_blas_thread():  # as in a fit: with more threads, the encoder rounds differently
-            inputs = self._encoder(row, comparisons)
-        steps = self._steps(inputs, comparisons)
-        ensemble = self._ensemble(row, comparisons, steps.labelled)
+        inputs, steps, ensemble = self._last_fit(row, comparisons)
         variances = prior_variances(self._groups, steps.labelled, ensemble)
         root = np.sqrt(np.maximum(variances, SMALLEST_VARIANCE))
         weights, tie_width = (ensemble.chances @ x for x in (ensemble.models, ensemble.tie_widths))
@@ -233,6 +230,29 @@ class LinearRewardModel:
         return Embedding(
             sums * root, steps.labelled.difference * root, weights / root, float(tie_width)
         )
+
+    def tie_width(
+        self, parameters: LinearParameters, row: int, comparisons: Sequence[LabelledComparison]
+    ) -> float:
+        """Return θ, the mean over the models of the mixture; 0 without labels."""
+        del parameters
+        if not comparisons:
+            return 0.0
+        known = self._ensembles.get(row)
+        if known is not None and known.answers == answers_of(comparisons):
+            ensemble = known.ensemble
+        else:
+            _, _, ensemble = self._last_fit(row, comparisons)
+        return float(ensemble.chances @ ensemble.tie_widths)
+
+    def _last_fit(
+        self, row: int, comparisons: Sequence[LabelledComparison]
+    ) -> tuple[Inputs, "_Steps", Ensemble]:
+        """Return what the features are computed with, those of the labels, and the ensemble."""
+        with one_blas_thread():  # as in a fit: with more threads, the encoder rounds differently
+            inputs = self._encoder(row, comparisons)
+        steps = self._steps(inputs, comparisons)
+        return inputs, steps, self._ensemble(row, comparisons, steps.labelled)
 
     def _ensemble(
         self, row: int, comparisons: Sequence[LabelledComparison], labelled: Labelled
