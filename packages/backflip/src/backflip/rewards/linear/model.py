@@ -43,6 +43,7 @@ from backflip.rewards.representations.interface import Inputs, Representation, S
 from backflip.rewards.representations.slow import SlowFeatures
 
 SMALLEST_VARIANCE = 1e-20  # of a weight, where it divides
+NEGLIGIBLE = 1e-6  # probability of a model that is left out of the mean
 
 
 class Sparse(NamedTuple):
@@ -413,8 +414,10 @@ def _scaled(
 
     Models are scaled before they are averaged.
     """
-    spread = scale_of(steps.alive @ ensemble.models.T, steps.endless).spread
-    weights = (ensemble.models / spread[:, None]).T @ ensemble.chances
+    probable = ensemble.chances > NEGLIGIBLE
+    models, chances = ensemble.models[probable], ensemble.chances[probable]
+    spread = scale_of(steps.alive @ models.T, steps.endless).spread
+    weights = (models / spread[:, None]).T @ chances
     raw = steps.alive @ weights
     if sparse:
         held_out = ensemble.drawn.T == 0
