@@ -13,6 +13,8 @@ from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.teach_config import (
     CONTINUOUS_TEACHING,
+    FREQUENT,
+    GRID_TEACHING,
     JOINTS_TEACHING,
     PIXELS_TEACHING,
     TeachConfig,
@@ -144,6 +146,10 @@ KINDS_OF_TEACHING = {
         name: value for name, value in JOINTS_TEACHING.items() if name not in CONTINUOUS_TEACHING
     },
     "images": PIXELS_TEACHING,
+    "grids": {
+        name: value for name, value in GRID_TEACHING.items() if value != PIXELS_TEACHING.get(name)
+    },
+    "images without PPO": FREQUENT,
 }
 
 
