@@ -1,12 +1,13 @@
 """Teach the dot through the page with a scripted person in Chromium, end to end.
 
     python benchmarks/human_dot.py [--seed 0] [--seconds 1.5] [--mistakes 0.05] [--env dot]
-        [--env-arg goal=50,60] [--labels 150] [--set NAME=VALUE]
+        [--env-arg goal=50,60] [--labels 150] [--set NAME=VALUE] [--person oracle]
 
 The person waits `--seconds`, then presses the key of the clip with the larger true return, or with
-probability `--mistakes` the other one. Prints the share of the optimum, the wall-clock time of the
-command, and the share of the time from the first pair to the last answer in which a pair was on the
-screen, with the bars.
+probability `--mistakes` the other one. `--person module:function` prefers what a teacher of
+docs/examples prefers; with the backflip's, complete backward turns are counted. Prints the share of
+the optimum, the wall-clock time of the command, and the share of the time from the first pair to
+the last answer in which a pair was on the screen, with the bars.
 """
 
 import argparse
@@ -21,10 +22,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from backflips import turns_of_run
 from playwright.sync_api import Error, Page, sync_playwright
 from side_by_side import BACKFLIP, ROOT
 
+from backflip.preferences.clips import from_arrays
 from backflip.preferences.labels import LabelStore
+from backflip.preferences.teacher_query import ShownClip, TeacherQuery
+from backflip.preferences.teachers import Teacher, parse_teacher
 from runshelf.index.location import cache_folder
 from runshelf.store.run import list_runs
 
@@ -32,10 +38,13 @@ sys.path.insert(0, str(ROOT))
 
 from tests.browser import ARGUMENTS, chromium
 
+KEYS = {"left": "ArrowLeft", "right": "ArrowRight", "tie": "ArrowUp"}
+OTHER = {"left": "right", "right": "left", "tie": "tie"}
+
 
 def main() -> None:
     """Teach, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--env", default="dot")
     parser.add_argument("--env-arg", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--labels", type=int, default=150)
@@ -43,14 +52,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the run and of the mistakes")
     parser.add_argument("--seconds", type=float, default=1.5, help="per answer")
     parser.add_argument("--mistakes", type=float, default=0.05, help="share of wrong answers")
+    parser.add_argument("--person", default="oracle", help="`oracle`, or module:function")
     options = parser.parse_args()
+    sys.path.insert(0, str(ROOT / "docs" / "examples"))
     with tempfile.TemporaryDirectory() as home:
         began = time.monotonic()
         with teaching(options, Path(home)) as trainer:
             labelled = label(Path(home), trainer, options)
             output, _ = trainer.communicate(timeout=3600)
         seconds = time.monotonic() - began
-    print_table(json.loads(output), labelled, began, seconds)
+        print_table(json.loads(output), labelled, began, seconds)
+        if options.person.startswith("backflip_teacher:"):
+            (run,) = list_runs(Path(home))
+            turns = turns_of_run(Path(home) / "runs" / run)
+            print(f"| complete backward turns in 1,000 env steps | {turns[0]:.1f} | at least 5 |")
 
 
 class Labelled(NamedTuple):
@@ -95,6 +110,7 @@ def teaching(
 def label(home: Path, trainer: "subprocess.Popen[str]", options: argparse.Namespace) -> Labelled:
     """Answer until the trainer ends."""
     rng, done = random.Random(options.seed), Labelled(0, 0.0, 0.0, [])
+    person = parse_teacher(options.person)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1280, "height": 720})
@@ -107,7 +123,10 @@ def label(home: Path, trainer: "subprocess.Popen[str]", options: argparse.Namesp
                     continue
                 waits = [*done.waits, now - done.last] if done.answers else []
                 time.sleep(options.seconds)
-                press(page, store, pair, rng.random() < options.mistakes)
+                answer = wanted(person, store, pair, options.env)
+                if rng.random() < options.mistakes:
+                    answer = OTHER[answer]
+                page.keyboard.press(KEYS[answer])
                 done = Labelled(done.answers + 1, done.first or now, time.monotonic(), waits)
         browser.close()
     return done
@@ -138,14 +157,14 @@ def shown(page: Page) -> int | None:
     return there
 
 
-def press(page: Page, store: LabelStore, pair: int, mistaken: bool) -> None:
-    """Press the key of the better clip, or of the other one."""
-    left, right = (float(clip["reward"].sum()) for clip in store.clips(pair))
-    if abs(left - right) < 1e-6:
-        key = "ArrowUp"
-    else:
-        key = "ArrowLeft" if (left > right) != mistaken else "ArrowRight"
-    page.keyboard.press(key)
+def wanted(person: Teacher, store: LabelStore, pair: int, env: str) -> str:
+    """Return the person's answer to a pair."""
+    left, right = (from_arrays(clip) for clip in store.clips(pair))
+    shown = [
+        ShownClip(env, c.obs, c.action, c.next_obs, c.reward, c.alive, lambda: np.zeros(0))
+        for c in (left, right)
+    ]
+    return person.answer(TeacherQuery(*shown), np.random.default_rng(0))
 
 
 def print_table(result: dict[str, Any], labelled: Labelled, began: float, seconds: float) -> None:
