@@ -34,6 +34,11 @@ EIGHT = {
 }
 PONG = "ALE/Pong-v5 --env-arg size=42 --env-arg repeat_action_probability=0"
 ENDURO = "ALE/Enduro-v5 --env-arg size=42 --env-arg repeat_action_probability=0"
+# A target network that follows slowly, and five rewards summed: 19.65 on a seed of Pong that had
+# stopped at 7 with the defaults.
+SLOW_TARGET = (
+    "--set n_step=5 --set tau=0.05 --set target_update_interval=32 --set learning_rate_end=3e-5"
+)
 # What is removed in turn: the name of the row, and the options that remove it.
 REMOVED = {
     "all": "",
@@ -151,7 +156,7 @@ def _beside(
 
 
 def _dm_control() -> dict[str, Row]:
-    sac = "--algorithm sac --env-steps"
+    sac = "--algorithm sac --set hidden=128,128 --set batch_size=128 --env-steps"
     walker, cheetah = "dm_control:walker-walk", "dm_control:cheetah-run"
     return {
         "teach-walker-walk-100": Row(_taught(walker, 100, 1, f"{sac} 500000"), bar={"mean": 800.0}),
@@ -164,18 +169,18 @@ def _dm_control() -> dict[str, Row]:
 
 
 def _atari() -> dict[str, Row]:
-    own = f"backflip train dqn {PONG} --seeds 5 --seed {FIRST} --env-steps 400000"
-    blank, dqn = "--env-arg blank_score=true", "--algorithm dqn --env-steps"
+    own = f"backflip train dqn {PONG} --seeds 5 --seed {FIRST} --env-steps 800000 {SLOW_TARGET}"
+    blank = "--env-arg blank_score=true"
+    dqn = f"--algorithm dqn --env-steps 1000000 {SLOW_TARGET} --set reward_model=change_map"
     minutes, core_hours = 60.0, 3600.0
     return {
         "own-Pong": Row(own, bar={"worst": 18.0, "seconds": 5 * 20 * minutes / 2}),
         "teach-Pong-1000": Row(
-            _taught(PONG, 1_000, 3, f"{blank} {dqn} 400000"),
+            _taught(PONG, 1_000, 3, f"{blank} {dqn}"),
             bar={"worst": 18.0, "seconds": 3 * 2 * core_hours / 2},
         ),
         "teach-Enduro-1500": Row(
-            _taught(ENDURO, 1_500, 2, f"--env-arg preference=true {dqn} 400000"),
-            bar={"worst": 100.0},
+            _taught(ENDURO, 1_500, 2, f"--env-arg preference=true {dqn}"), bar={"worst": 100.0}
         ),
     }
 
