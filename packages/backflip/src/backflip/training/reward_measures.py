@@ -22,6 +22,7 @@ from backflip.preferences.fresh_pairs import fresh_answers
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.calibration import (
     calibration_error,
+    expected_answer,
     left_probability,
     reliability,
     spearman,
@@ -89,15 +90,23 @@ class RewardMeasures:
         reward: Any,
         random_clips: Sequence[Sequence[Clip]],
         about: Mapping[str, Any],
+        fit_metrics: Sequence[Mapping[str, float]],
     ) -> dict[str, Any] | None:
         """Measure every seed, write `MEASURES`, and return what was written.
 
-        `about` says which reward model each seed uses (`RewardNotes.record`).
+        `about` says which reward model each seed uses (`RewardNotes.record`), `fit_metrics` are
+        those of the last fit of each seed.
 
         None if a seed has no reward yet, or a record is shorter than a clip.
         """
         found = [
-            self._seed(seed, row_of(record, row), row_of(reward, row), random_clips[row])
+            self._seed(
+                seed,
+                row_of(record, row),
+                row_of(reward, row),
+                random_clips[row],
+                fit_metrics[row].get("reward_model_tie_width", 0.0),
+            )
             for row, seed in enumerate(seeds)
         ]
         if any(one is None for one in found):
@@ -107,7 +116,12 @@ class RewardMeasures:
         return measures
 
     def _seed(
-        self, seed: int, record: Transition, reward: Any, random: Sequence[Clip]
+        self,
+        seed: int,
+        record: Transition,
+        reward: Any,
+        random: Sequence[Clip],
+        tie_width: float,
     ) -> dict[str, Any] | None:
         steps = self._along(record, reward)
         old = self._model.opinions(reward, [observed(clip) for clip in random])
@@ -118,7 +132,7 @@ class RewardMeasures:
             "seed": seed,
             "clips": _clip_returns(steps, self._length, old.reward.sum(1), random),
             "episodes": episode_returns(steps),
-            **self._calibration(seed, reward),
+            **self._calibration(seed, reward, tie_width),
             **(distances or {"epic": None, "dard": None}),
             "episode": _one_episode(steps),
         }
@@ -155,7 +169,7 @@ class RewardMeasures:
             record.valid[used],
         )
 
-    def _calibration(self, seed: int, reward: Any) -> dict[str, Any]:
+    def _calibration(self, seed: int, reward: Any, tie_width: float) -> dict[str, Any]:
         """Return calibration on fresh pairs and on labels, and the most wrong and unsure labels."""
         fresh = [one for one in fresh_answers(self._store, seed) if one.answer in LEFT_PREFERRED]
         answers = self._store.in_force(seed, np.iinfo(np.int64).max)[-MOST_LABELS:]
@@ -167,10 +181,9 @@ class RewardMeasures:
             margins = opinions.clip_returns[0::2] - opinions.clip_returns[1::2]
             learned = opinions.reward.sum(1).reshape(-1, 2)
         true = np.array([clip.reward.sum() for clip in clips]).reshape(-1, 2)
-        chance = left_probability(margins)
+        chance = left_probability(margins, tie_width)
         truth = truth[: len(chance)]
-        unsure = 1.0 / (1.0 + np.exp(-np.clip(margins, -50, 50)))
-        spread, wrong = unsure.std(-1), np.abs(chance - truth)
+        spread, wrong = expected_answer(margins, tie_width).std(-1), np.abs(chance - truth)
 
         def listed(order: np.ndarray) -> list[dict[str, Any]]:
             return [

@@ -529,7 +529,8 @@ class TeachRun:
         measures = RewardMeasures(env, env_args_of(run), self.model, self.store, length)
         try:
             about = self.reward_notes.record(reward, self.fit_metrics)
-            found = measures.write(folder, self.seeds, record, reward, self.random_clips, about)
+            what = record, reward, self.random_clips, about, self.fit_metrics
+            found = measures.write(folder, self.seeds, *what)
         except UserFacingError as error:  # the policy is trained, and must not be lost
             self.session.reporter.say(f"the learned reward is not measured: {error}")
             return
