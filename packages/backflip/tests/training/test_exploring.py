@@ -95,4 +95,6 @@ def test_a_run_restarts_once_when_the_first_labels_arrive(
     monkeypatch.setattr(Exploring, "restarted", spy)
     tiny(tmp_path, "dqn", "CartPole-v1", settings={"pretrain_env_steps": 96})
     yes, no = [True, True], [False, False]
-    assert restarts == [(False, yes, yes), (True, yes, no), (False, no, no), (False, no, no)]
+    assert restarts[:2] == [(False, yes, yes), (True, yes, no)]
+    assert len(restarts) > 2
+    assert all(later == (False, no, no) for later in restarts[2:])
