@@ -37,7 +37,8 @@ def key(seed=0):
 def most_probable(seen, preferred, weight, start=None):
     answers = posterior.Answers(*(np.asarray(x, float) for x in (weight, preferred)))
     start = start or posterior.Point(np.zeros(len(seen)), 0.0)
-    design = posterior.Design(np.asarray(seen, float), seen @ seen.T)
+    kernel = seen @ seen.T if posterior.is_by_labels(*np.shape(seen)) else None
+    design = posterior.Design(np.asarray(seen, float), kernel)
     return posterior.most_probable(design, answers, start, -np.inf)
 
 

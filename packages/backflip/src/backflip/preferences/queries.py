@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Int
 
-from backflip.rewards.calibration import expected_answer
+from backflip.rewards.calibration import expected_answer, sigmoid
 
 CANDIDATES = 10  # candidate pairs for each query, as in arXiv:1706.03741, section 2.2.4
 NOISE = 0.1  # share of random answers that reward models assume
@@ -120,7 +120,7 @@ def answer_information(
     The answers k are right, tie and left; their probabilities are those of
     `backflip.core.losses.answer_probabilities` with ε = `NOISE`. Without ties θ is 0.
     """
-    left, right = _sigmoid(logit - tie_width), _sigmoid(-logit - tie_width)
+    left, right = sigmoid(logit - tie_width), sigmoid(-logit - tie_width)
     informed, random = 1.0 - NOISE, NOISE / (3 if tie_width > 0 else 2)
     up, down = informed * left * (1.0 - left), informed * right * (1.0 - right)
     found = up**2 / (informed * left + random) + down**2 / (informed * right + random)
@@ -212,11 +212,7 @@ def _apart(many: Float[np.ndarray, "n f"], one: Float[np.ndarray, " f"]) -> np.n
 
 
 def _chances(clip_returns: np.ndarray, pairs: Pairs) -> Float[np.ndarray, "candidates members"]:
-    return _sigmoid(clip_returns[pairs[:, 0]] - clip_returns[pairs[:, 1]])
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 1.0 / (1.0 + np.exp(-np.clip(x, -50, 50)))
+    return sigmoid(clip_returns[pairs[:, 0]] - clip_returns[pairs[:, 1]])
 
 
 def _entropy(p: np.ndarray) -> np.ndarray:

@@ -34,10 +34,11 @@ def expected_answer(
 
     θ is the width of ties; if it is 0, E[y] = σ(m). Answers are those of an attentive teacher.
     """
-    return 0.5 * (1.0 + _sigmoid(margin - tie_width) - _sigmoid(-margin - tie_width))
+    return 0.5 * (1.0 + sigmoid(margin - tie_width) - sigmoid(-margin - tie_width))
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """Return 1 / (1 + exp(-x)), without overflow."""
     return 1.0 / (1.0 + np.exp(-np.clip(x, -50, 50)))
 
 

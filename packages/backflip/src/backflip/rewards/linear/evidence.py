@@ -42,7 +42,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, UInt32
 
-from backflip.rewards.linear.posterior import Answers, Design, MostProbable, Point, most_probable
+from backflip.rewards.linear.posterior import (
+    Answers,
+    Design,
+    MostProbable,
+    Point,
+    is_by_labels,
+    most_probable,
+)
 
 MEMBERS = 16
 IN_PLAY = 0.1  # prior probability that a group is active
@@ -220,11 +227,14 @@ def prior_variances(
 
 
 class _Scaled(NamedTuple):
-    """Each group's differences P, scaled to a mean squared length of 1, the scales, and PPᵀ."""
+    """Each group's differences P, scaled to a mean squared length of 1, the scales, and PPᵀ.
+
+    `kernels` is None if there are so many labels that no model needs them.
+    """
 
     parts: list[Float[np.ndarray, "n f"]]
     scales: Float[np.ndarray, " G"]
-    kernels: list[Float[np.ndarray, "n n"]]
+    kernels: list[Float[np.ndarray, "n n"]] | None
 
 
 def _scaled_groups(labelled: Labelled, groups: Sequence[int]) -> _Scaled:
@@ -232,7 +242,8 @@ def _scaled_groups(labelled: Labelled, groups: Sequence[int]) -> _Scaled:
     parts = np.split(labelled.difference.astype(np.float64), np.cumsum(groups)[:-1], axis=1)
     scales = _scales(labelled, groups)
     parts = [part * s for part, s in zip(parts, scales, strict=True)]
-    return _Scaled(parts, scales, [part @ part.T for part in parts])
+    needed = is_by_labels(*labelled.difference.shape)
+    return _Scaled(parts, scales, [part @ part.T for part in parts] if needed else None)
 
 
 def _scales(labelled: Labelled, groups: Sequence[int]) -> Float[np.ndarray, " G"]:
@@ -247,9 +258,12 @@ def _scales(labelled: Labelled, groups: Sequence[int]) -> Float[np.ndarray, " G"
 def _design(scaled: _Scaled, variances: Float[np.ndarray, " G"]) -> Design:
     """Return the active groups' differences, scaled to a prior N(0, I) of the weights."""
     active = np.flatnonzero(variances)
-    features = [np.sqrt(variances[g]) * scaled.parts[g] for g in active]
+    parts = [np.sqrt(variances[g]) * scaled.parts[g] for g in active]
+    features = np.concatenate(parts, axis=1)
+    if scaled.kernels is None or not is_by_labels(*features.shape):
+        return Design(features, None)
     kernel = sum(variances[g] * scaled.kernels[g] for g in active)
-    return Design(np.concatenate(features, axis=1), np.asarray(kernel))
+    return Design(features, np.asarray(kernel))
 
 
 def _unscaled(

@@ -52,15 +52,25 @@ class Design(NamedTuple):
 
     Attributes:
         features: Φ.
-        kernel: K = ΦΦᵀ.
+        kernel: K = ΦΦᵀ; None where `is_by_labels` is false, since it is not used.
     """
 
     features: Float[np.ndarray, "n F"]
-    kernel: Float[np.ndarray, "n n"]
+    kernel: Float[np.ndarray, "n n"] | None
 
     def rows(self, chosen: Int[np.ndarray, " m"]) -> "Design":
         """Return the design of some labels."""
-        return Design(self.features[chosen], self.kernel[np.ix_(chosen, chosen)])
+        features = self.features[chosen]
+        if not is_by_labels(*features.shape):
+            return Design(features, None)
+        if self.kernel is None:
+            return Design(features, features @ features.T)
+        return Design(features, self.kernel[np.ix_(chosen, chosen)])
+
+
+def is_by_labels(labels: int, features: int) -> bool:
+    """Return whether matrices of labels cost less than matrices of features."""
+    return labels < LABELS_PER_FEATURE * features
 
 
 class MostProbable(NamedTuple):
@@ -186,13 +196,13 @@ def _solver(design: Design) -> _Solve:
         return features @ cho_solve(chol, features.T @ target, check_finite=False), half_log_det
 
     def by_labels(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+        assert kernel is not None
         root = np.sqrt(fisher)
         chol, half_log_det = _factor(root[:, None] * kernel * root[None])
         inner = cho_solve(chol, root[:, None] * (kernel @ target), check_finite=False)
         return kernel @ (target - root[:, None] * inner), half_log_det
 
-    few = len(features) >= LABELS_PER_FEATURE * features.shape[1]
-    return by_features if few else by_labels
+    return by_features if kernel is None else by_labels
 
 
 def _factor(matrix: np.ndarray) -> tuple[tuple[np.ndarray, bool], float]:
