@@ -75,7 +75,7 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/gpu.py
 	$(bin)/python benchmarks/pixel_network.py
 	$(bin)/python benchmarks/labelling_page.py
-	$(bin)/python benchmarks/human_dot.py
+	$(bin)/python benchmarks/scripted_person.py
 	$(bin)/python benchmarks/pace.py
 	$(bin)/python benchmarks/log.py
 

@@ -55,8 +55,8 @@ class CropsModel(LinearRewardModel):
 
     representation_of = AdditiveFeatures
 
-    def _steps(self, inputs: Any, comparisons: Sequence[LabelledComparison]) -> Any:
-        steps = super()._steps(inputs, comparisons)
+    def _steps(self, row: int, inputs: Any, comparisons: Sequence[LabelledComparison]) -> Any:
+        steps = super()._steps(row, inputs, comparisons)
         if not comparisons:
             return steps
         clips = self._clips.labelled(comparisons)
@@ -79,8 +79,8 @@ class PseudoModel(LinearRewardModel):
     representation_of = AdditiveFeatures
     _last: Any = None
 
-    def _steps(self, inputs: Any, comparisons: Sequence[LabelledComparison]) -> Any:
-        steps = super()._steps(inputs, comparisons)
+    def _steps(self, row: int, inputs: Any, comparisons: Sequence[LabelledComparison]) -> Any:
+        steps = super()._steps(row, inputs, comparisons)
         if self._last is None or not comparisons:
             return steps
         pairs = uniform_pairs(np.random.default_rng(0), len(steps.sums), 10 * len(comparisons))

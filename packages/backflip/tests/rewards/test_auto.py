@@ -16,6 +16,7 @@ from packages.backflip.tests.rewards.test_conformance import GRID, PIXELS, VECTO
 
 from backflip.core.trees import row_of
 from backflip.rewards.auto import AutoParameters, AutoRewardModel, candidates, choice
+from backflip.rewards.interface import TIE_WIDTH
 from backflip.rewards.linear.model import ChangeMapRewardModel, LinearRewardModel
 from backflip.rewards.representations.collapse import directions_of, has_collapsed
 
@@ -63,8 +64,7 @@ def test_the_reward_is_that_of_the_chosen_candidate_alone():
         clips = labels[row][0].clips()
         ours = auto.opinions(row_of(found.parameters, row), clips)
         assert same_bits(ours, model.opinions(row_of(fit.parameters, row), clips))
-        width = auto.tie_width(row_of(found.parameters, row), row, labels[row])
-        assert width == fit.metrics[row]["reward_model_tie_width"]
+        assert found.metrics[row][TIE_WIDTH] == fit.metrics[row][TIE_WIDTH]
 
 
 def test_directions_by_hand():

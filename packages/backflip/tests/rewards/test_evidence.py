@@ -511,7 +511,7 @@ def refitted(labels, budget=12):
     found = fitted(model, labels)
     parameters = row_of(found.parameters, 0)
     size = sum(part_sizes(SPEC))
-    steps = model._steps(parameters.inputs, labels).alive if labels else np.zeros((0, size))
+    steps = model._steps(0, parameters.inputs, labels).alive if labels else np.zeros((0, size))
     return parameters, found.metrics[0], steps
 
 
@@ -536,7 +536,7 @@ def test_the_reward_is_the_mean_of_models_of_equal_spread():
     """The weight of a model is its probability, independent of the size of its rewards."""
     labels = labels_on_clips(12)
     parameters, _, steps = refitted(labels)
-    labelled = ready()._steps(parameters.inputs, labels).labelled
+    labelled = ready()._steps(0, parameters.inputs, labels).labelled
     ensemble = fit(labelled, tuple(filter(None, part_sizes(SPEC))), key())
     worth = np.zeros(len(steps))
     for chance, weights in zip(ensemble.chances, ensemble.models, strict=True):
@@ -594,7 +594,7 @@ def test_the_embedding_has_the_mixtures_prior_and_weights():
     clips = [clip for label in labels for clip in label.clips()]
     found = model.embed(0, labels, clips)
     inputs = Inputs(parameters.encoder, ())
-    sums, groups = model._steps(inputs, labels).sums, tuple(filter(None, part_sizes(SPEC)))
+    sums, groups = model._steps(0, inputs, labels).sums, tuple(filter(None, part_sizes(SPEC)))
     difference = sums[0::2] - sums[1::2]
     preferred = np.array([one.left_preferred for one in labels])
     ensemble = fit(Labelled(difference, preferred), groups, key(9))
@@ -622,17 +622,16 @@ def test_a_resumed_model_embeds_as_one_that_was_fitted():
     assert resumed.embed(0, [], clips) is None
 
 
-def test_the_width_of_ties_is_that_of_the_fit_also_after_a_resume():
-    labels = labels_on_clips(12)
-    labels[3] = labels[3]._replace(left_preferred=0.5)
-    one, resumed = ready(), ready()
-    found = fitted(one, labels)
-    parameters = row_of(found.parameters, 0)
-    expected = found.metrics[0]["reward_model_tie_width"]
-    assert expected > 0
-    assert one.tie_width(parameters, 0, labels) == pytest.approx(expected)
-    assert resumed.tie_width(parameters, 0, labels) == pytest.approx(expected, rel=1e-4)
-    assert one.tie_width(parameters, 0, []) == 0
+def test_kept_features_change_nothing():
+    """Labels are added, one is undone, one changes, and with twice as many the encoder does."""
+    labels = labels_on_clips(13)
+    labels = [one._replace(env_steps=100 * (i // 5)) for i, one in enumerate(labels)]
+    undone = [*labels[:3], labels[4]._replace(left_preferred=0.5), *labels[5:]]
+    old = ready()
+    for earlier in (labels[:5], labels[:6], labels[:11], undone):
+        found, expected = fitted(old, earlier), fitted(ready(), earlier)
+        for one, other in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.medium

@@ -1,5 +1,6 @@
 """Whole runs with the reward models `auto` and `change_map`: what they say, and loading them."""
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,9 @@ from backflip.export.learned_reward import LearnedReward
 from backflip.preferences.clips import from_arrays, observed
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
+from backflip.rewards import calibration
+from backflip.rewards.interface import TIE_WIDTH
+from backflip.training import query_choice, reward_measures
 from backflip.training.result import Result
 
 SMALL = {
@@ -93,6 +97,38 @@ def test_a_run_says_which_representation_it_chose(
     one, other = names_of_candidates(result.folder, env)
     expected = f"{one} of seed 3, 4" if one == other else f"{one} of seed 3, {other} of seed 4"
     assert said[-1] == f"reward model, chosen by evidence: {expected}"
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("model", ["additive", "network"])
+def test_queries_and_measures_know_the_width_of_ties(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """All but a few answers about CartPole are ties: clips in which the pole stays up are alike."""
+    widths: dict[str, list[float]] = {"queries": [], "measures": []}
+
+    def chosen(members: Any, pairs: Any, count: int, width: float) -> Any:
+        widths["queries"].append(width)
+        return pairs[:count]
+
+    def expected(margins: Any, width: float) -> Any:
+        widths["measures"].append(width)
+        return calibration.expected_answer(margins, width)
+
+    monkeypatch.setattr(query_choice, "most_disputed", chosen)
+    monkeypatch.setattr(reward_measures, "expected_answer", expected)
+    result = backflip.teach(
+        "CartPole-v1",
+        home=tmp_path,
+        **{"labels": 24, "seeds": 1, "env_steps": 384, "teacher": "oracle"},
+        settings=SMALL | {"reward_model": model, "fresh_share": 0.0, "queries": "disagreement"},
+    )
+    lines = (result.folder / "metrics-train.jsonl").read_text().splitlines()
+    logged = [json.loads(line).get(TIE_WIDTH) for line in lines]
+    fitted = list(dict.fromkeys(width for width in logged if width is not None))
+    assert widths["queries"] == pytest.approx(fitted[: len(widths["queries"])], rel=1e-6)
+    assert widths["measures"] == pytest.approx(fitted[-1:], rel=1e-6)
+    assert min(fitted) > 0
 
 
 @pytest.mark.medium

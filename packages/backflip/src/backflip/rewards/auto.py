@@ -105,14 +105,6 @@ class AutoRewardModel:
         number = int(parameters.chosen)
         return self._models[number].opinions(parameters.fitted[number], clips)
 
-    def tie_width(
-        self, parameters: AutoParameters, row: int, comparisons: Sequence[LabelledComparison]
-    ) -> float:
-        """Return the chosen candidate's width of ties."""
-        number = int(parameters.chosen)
-        fitted = parameters.fitted[number]
-        return self._models[number].tie_width(fitted, row, comparisons)
-
     def chosen_names(self, parameters: AutoParameters) -> list[str]:
         """Return the name of the candidate that each seed uses."""
         return [self.names[int(number)] for number in np.asarray(parameters.chosen)]

@@ -15,6 +15,8 @@ from jaxtyping import Bool, Float, Shaped, UInt32
 
 from backflip.core.types import Transition
 
+TIE_WIDTH = "reward_model_tie_width"  # metric: θ of `core.losses.answer_probabilities`, in logits
+
 
 class ObservedClip(NamedTuple):
     """L consecutive steps of one trajectory, without the true reward.
@@ -54,7 +56,8 @@ class Fitted(NamedTuple):
 
     Attributes:
         parameters: arrays with a leading axis of seeds, in the structure of `initial`.
-        metrics: one dictionary for each seed; names start with `reward_model_`.
+        metrics: one dictionary for each seed; names start with `reward_model_`. One is read:
+            `TIE_WIDTH`, which queries and forecasts use; 0 if it is missing.
     """
 
     parameters: Any
@@ -134,23 +137,6 @@ class EmbedsClips(Protocol):
             row: the row of the seed in the parameters.
             comparisons: the labels of the last fit of this seed.
             clips: the clips to choose from.
-        """
-        ...
-
-
-@runtime_checkable
-class KnowsTies(Protocol):
-    """A reward model with a width of ties; an optional part of the interface."""
-
-    def tie_width(
-        self, parameters: Any, row: int, comparisons: Sequence[LabelledComparison]
-    ) -> float:
-        """Return θ of `backflip.core.losses.answer_probabilities`; 0 without ties.
-
-        Args:
-            parameters: of the seed, as the last fit returned them.
-            row: the row of the seed in the parameters.
-            comparisons: the labels of the last fit of this seed.
         """
         ...
 

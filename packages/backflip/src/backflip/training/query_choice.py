@@ -22,7 +22,6 @@ from backflip.preferences.queries import (
 from backflip.rewards.interface import (
     Embedding,
     EmbedsClips,
-    KnowsTies,
     LabelledComparison,
     ObservedClip,
     RewardModel,
@@ -39,11 +38,13 @@ class Known(NamedTuple):
         row: the row of the seed in the parameters.
         reward: the seed's parameters.
         comparisons: the labels that they were fitted to.
+        tie_width: θ of `backflip.core.losses.answer_probabilities`; 0 without ties.
     """
 
     row: int
     reward: Any
     comparisons: Sequence[LabelledComparison] = ()
+    tie_width: float = 0.0
 
 
 @final
@@ -109,17 +110,9 @@ class QueryChoice:
         if opinions is None:
             return None
         if method == "disagreement":
-            width = tie_width_of(model, known)
-            return most_disputed(opinions.clip_returns, pairs, count, width)
+            return most_disputed(opinions.clip_returns, pairs, count, known.tie_width)
         of_members = {"information": most_informative_of_members, "coverage": covering_members}
         return of_members[method](opinions.clip_returns, pairs, count)
-
-
-def tie_width_of(model: RewardModel, known: Known) -> float:
-    """Return the width of ties that a model has fitted; 0 if it has none of its own."""
-    if not isinstance(model, KnowsTies):
-        return 0.0
-    return model.tie_width(known.reward, known.row, known.comparisons)
 
 
 def informative_pairs(embedded: Embedding, pairs: Pairs, count: int) -> Pairs:

@@ -31,7 +31,7 @@ from backflip.preferences.rankings import (
 )
 from backflip.rewards.interface import RewardModel
 from backflip.training.fresh_pairs import ChosenPair, FreshPairs
-from backflip.training.query_choice import Known, QueryChoice, tie_width_of
+from backflip.training.query_choice import Known, QueryChoice
 from backflip.training.teach_config import TeachConfig
 from runshelf.errors import UsageError
 
@@ -119,9 +119,8 @@ class QueryMaker:
         rng = np.random.default_rng([seed, 1 + env_steps])
         clips, begins, newest = self._clips(rng, random_clips, record)
         own = np.random.default_rng([seed, 1 + env_steps, FRESH])
-        width = tie_width_of(self._model, known) if fresh else 0.0
         checks = self._fresh.draw(
-            own, seed, clips[:newest], random_clips, known.reward, fresh, env_steps, width
+            own, seed, clips[:newest], random_clips, known.reward, fresh, env_steps, known.tie_width
         )
         return _Drawn(rng, clips, begins, checks)
 
@@ -137,18 +136,17 @@ class QueryMaker:
     ) -> list[tuple[Sequence[Clip], dict[str, np.ndarray] | None]]:
         """Return the sets of `count` queries; fresh pairs, which have an opinion, last."""
         rng, clips, _, checks = drawn
-        opinions, width = None, 0.0
+        opinions = None
         if known is not None and self._config.queries != "uniform":
             opinions = self._model.opinions(known.reward, [observed(clip) for clip in clips])
-            width = tie_width_of(self._model, known)
         found: list[tuple[Sequence[Clip], dict[str, np.ndarray] | None]] = []
         sizes = set_sizes(count - len(checks), min(self._config.clips_at_once, len(clips)))
         for size in sorted(set(sizes), reverse=True):
             number = sizes.count(size)
-            if opinions is None:
+            if known is None or opinions is None:
                 places = uniform_sets(rng, len(clips), size, number)
             else:
-                candidates = candidate_sets(rng, len(clips), size, number)
+                candidates, width = candidate_sets(rng, len(clips), size, number), known.tie_width
                 places = most_disputed_sets(opinions.clip_returns, candidates, number, width)
             found += [([clips[i] for i in one], None) for one in places]
         return [*found, *(((one.left, one.right), one.opinion) for one in checks)]

@@ -27,7 +27,7 @@ from backflip.rewards.calibration import (
     reliability,
     spearman,
 )
-from backflip.rewards.interface import ObservedClip, RewardModel
+from backflip.rewards.interface import TIE_WIDTH, ObservedClip, RewardModel
 from backflip.training.reward_distances import reward_distances
 from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole
@@ -105,7 +105,7 @@ class RewardMeasures:
                 row_of(record, row),
                 row_of(reward, row),
                 random_clips[row],
-                fit_metrics[row].get("reward_model_tie_width", 0.0),
+                fit_metrics[row].get(TIE_WIDTH, 0.0),
             )
             for row, seed in enumerate(seeds)
         ]

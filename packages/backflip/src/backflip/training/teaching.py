@@ -29,7 +29,12 @@ from backflip.preferences.kept_labels import LabelHash
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
 from backflip.preferences.schedule import fresh_schedule, label_schedule
-from backflip.rewards.interface import LabelledComparison, ObservedClip, RewardModel
+from backflip.rewards.interface import (
+    TIE_WIDTH,
+    LabelledComparison,
+    ObservedClip,
+    RewardModel,
+)
 from backflip.training.build import Built, env_args_of
 from backflip.training.continuation import before_of, planned, pretraining_updates
 from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
@@ -456,7 +461,8 @@ class TeachRun:
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
                 fitted_to = self._comparisons(seed, self._env_steps(number - 1)) if number else ()
-                known = Known(row, row_of(reward, row), fitted_to)
+                width = self.fit_metrics[row].get(TIE_WIDTH, 0.0)
+                known = Known(row, row_of(reward, row), fitted_to, width)
                 self.query_maker.add_queries(
                     seed, self.random_clips[row], seen, known, count, env_steps, fresh
                 )

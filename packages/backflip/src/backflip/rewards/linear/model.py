@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, UInt32
+from jaxtyping import Array, Float, UInt32
 
 from backflip.core.blas import one_blas_thread
 from backflip.core.spec import EnvSpec, newest_frame
@@ -18,6 +18,7 @@ from backflip.core.trees import stack_rows
 from backflip.core.types import Transition
 from backflip.rewards.inputs import CLIPS_AT_ONCE, ClipEncoder, EncodedClip, apply_to_steps
 from backflip.rewards.interface import (
+    TIE_WIDTH,
     Embedding,
     Fitted,
     LabelledComparison,
@@ -26,6 +27,7 @@ from backflip.rewards.interface import (
 )
 from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
 from backflip.rewards.linear.posterior import TIE
+from backflip.rewards.linear.steps import StepCache, Steps
 from backflip.rewards.measures import (
     LARGEST_REWARD,
     LARGEST_SPARSE,
@@ -103,6 +105,7 @@ class LinearRewardModel:
         self._clips = ClipEncoder(self._see)
         self._random: list[Seen] = []  # one for each seed
         self._encoders: dict[int, _FittedEncoder] = {}  # by the row of the seed
+        self._step_caches: dict[int, StepCache] = {}  # by the row of the seed
         self._ensembles: dict[int, _FittedEnsemble] = {}  # by the row of the seed
 
     def initial(self, seeds: int) -> LinearParameters:
@@ -158,7 +161,10 @@ class LinearRewardModel:
         keys: UInt32[np.ndarray, "seeds 2"],
     ) -> Fitted:
         encoders = [self._encoder(row, one) for row, one in enumerate(comparisons)]
-        steps = [self._steps(e, one) for e, one in zip(encoders, comparisons, strict=True)]
+        steps = [
+            self._steps(row, *both)
+            for row, both in enumerate(zip(encoders, comparisons, strict=True))
+        ]
         ensembles = [
             fit(one.labelled, self._groups, key) for one, key in zip(steps, keys, strict=True)
         ]
@@ -221,7 +227,10 @@ class LinearRewardModel:
         """
         if not comparisons:
             return None
-        inputs, steps, ensemble = self._last_fit(row, comparisons)
+        with one_blas_thread():  # as in a fit: with more threads, the encoder rounds differently
+            inputs = self._encoder(row, comparisons)
+        steps = self._steps(row, inputs, comparisons)
+        ensemble = self._ensemble(row, comparisons, steps.labelled)
         variances = prior_variances(self._groups, steps.labelled, ensemble)
         root = np.sqrt(np.maximum(variances, SMALLEST_VARIANCE))
         weights, tie_width = (ensemble.chances @ x for x in (ensemble.models, ensemble.tie_widths))
@@ -231,29 +240,6 @@ class LinearRewardModel:
         return Embedding(
             sums * root, steps.labelled.difference * root, weights / root, float(tie_width)
         )
-
-    def tie_width(
-        self, parameters: LinearParameters, row: int, comparisons: Sequence[LabelledComparison]
-    ) -> float:
-        """Return θ, the mean over the models of the mixture; 0 without labels."""
-        del parameters
-        if not comparisons:
-            return 0.0
-        known = self._ensembles.get(row)
-        if known is not None and known.answers == answers_of(comparisons):
-            ensemble = known.ensemble
-        else:
-            _, _, ensemble = self._last_fit(row, comparisons)
-        return float(ensemble.chances @ ensemble.tie_widths)
-
-    def _last_fit(
-        self, row: int, comparisons: Sequence[LabelledComparison]
-    ) -> tuple[Inputs, "_Steps", Ensemble]:
-        """Return what the features are computed with, those of the labels, and the ensemble."""
-        with one_blas_thread():  # as in a fit: with more threads, the encoder rounds differently
-            inputs = self._encoder(row, comparisons)
-        steps = self._steps(inputs, comparisons)
-        return inputs, steps, self._ensemble(row, comparisons, steps.labelled)
 
     def _ensemble(
         self, row: int, comparisons: Sequence[LabelledComparison], labelled: Labelled
@@ -288,17 +274,13 @@ class LinearRewardModel:
         after = np.concatenate([random.after, *(clip.after[clip.alive] for clip in clips)])
         return self.representation.fit(np.concatenate(befores), after)
 
-    def _steps(self, inputs: Inputs, comparisons: Sequence[LabelledComparison]) -> "_Steps":
-        if not comparisons:  # one step with features of zero gives a reward of zero
-            size = sum(self._groups)
-            none, one = np.zeros((0, size), np.float32), np.zeros((1, size), np.float32)
-            return _Steps(one, none, np.zeros(1, int), True, np.zeros(0))
-        clips = self._clips.labelled(comparisons)
-        every = self._clip_features(inputs, clips)
-        alive = np.stack([clip.alive for clip in clips])
-        sums = (alive[:, None].astype(np.float32) @ every)[:, 0]
-        preferred = np.array([one.left_preferred for one in comparisons])
-        return _Steps(every[alive], sums, np.nonzero(alive)[0], bool(alive.all()), preferred)
+    def _steps(self, row: int, inputs: Inputs, comparisons: Sequence[LabelledComparison]) -> Steps:
+        def features_of(some: Sequence[LabelledComparison]) -> tuple[np.ndarray, np.ndarray]:
+            clips = self._clips.labelled(some)
+            return self._clip_features(inputs, clips), np.stack([clip.alive for clip in clips])
+
+        cache = self._step_caches.setdefault(row, StepCache(sum(self._groups)))
+        return cache.steps(inputs, comparisons, features_of)
 
     def _clip_features(
         self, inputs: Inputs, clips: Sequence[EncodedClip]
@@ -353,21 +335,6 @@ class _FittedEnsemble(NamedTuple):
     ensemble: Ensemble
 
 
-class _Steps(NamedTuple):
-    """Features of one seed's labelled clips: for each alive step, and summed over each clip."""
-
-    alive: Float[np.ndarray, "steps F"]
-    sums: Float[np.ndarray, "clips F"]
-    clip: Int[np.ndarray, " steps"]
-    endless: bool
-    left_preferred: Float[np.ndarray, " labels"]
-
-    @property
-    def labelled(self) -> Labelled:
-        """The differences of the clips, and the labels."""
-        return Labelled(self.sums[0::2] - self.sums[1::2], self.left_preferred)
-
-
 # One program serves all models of an environment: representations of one spec are equal.
 @partial(jax.jit, static_argnums=0)
 def _see(representation: Representation, obs: Any, next_obs: Any) -> Seen:
@@ -395,7 +362,7 @@ def answers_of(comparisons: Sequence[LabelledComparison]) -> tuple[tuple[int, fl
     return tuple((one.query, float(one.left_preferred)) for one in comparisons)
 
 
-def _or_nothing(ensemble: Ensemble, steps: _Steps) -> Ensemble:
+def _or_nothing(ensemble: Ensemble, steps: Steps) -> Ensemble:
     """Return the ensemble, or, if all answers are ties, that of a reward of zero.
 
     Then nothing is known but that the clips so far are alike. What the fit leaves is rounding
@@ -408,7 +375,7 @@ def _or_nothing(ensemble: Ensemble, steps: _Steps) -> Ensemble:
 
 
 def _scaled(
-    inputs: Inputs, ensemble: Ensemble, steps: _Steps, sparse: bool
+    inputs: Inputs, ensemble: Ensemble, steps: Steps, sparse: bool
 ) -> tuple[LinearParameters, dict[str, float]]:
     """Return one seed's parameters, scaled over all labelled clips, and metrics.
 
@@ -416,15 +383,14 @@ def _scaled(
     """
     probable = ensemble.chances > NEGLIGIBLE
     models, chances = ensemble.models[probable], ensemble.chances[probable]
-    spread = scale_of(steps.alive @ models.T, steps.endless).spread
-    weights = (models / spread[:, None]).T @ chances
-    raw = steps.alive @ weights
+    of_models = steps.alive @ models.T
+    share = chances / scale_of(of_models, steps.endless).spread
+    weights, raw = share @ models, of_models @ share
     if sparse:
         held_out = ensemble.drawn.T == 0
         labels = Labels(steps.clip, steps.left_preferred)
-        offset, dead_zone, scale = sparse_scale(
-            raw, steps.alive @ ensemble.members.T, held_out, labels
-        )
+        of_members = steps.alive @ ensemble.members.T
+        offset, dead_zone, scale = sparse_scale(raw, of_members, held_out, labels)
         rest = Sparse(jnp.float32(dead_zone))
     else:
         offset, scale = (x[0] for x in scale_of(raw[:, None], steps.endless))
@@ -436,14 +402,14 @@ def _scaled(
 
 
 def _metrics(
-    ensemble: Ensemble, steps: _Steps, reward: Float[np.ndarray, " steps"]
+    ensemble: Ensemble, steps: Steps, reward: Float[np.ndarray, " steps"]
 ) -> dict[str, float]:
     margin = steps.labelled.difference @ ensemble.members.T
     held_out = ensemble.drawn.T == 0
     measured = label_metrics(margin, steps.left_preferred, held_out) | reward_metrics(reward)
     return measured | {
         "reward_model_log_evidence": float(ensemble.log_evidence.max()),
-        "reward_model_tie_width": float(ensemble.tie_widths @ ensemble.chances),
+        TIE_WIDTH: float(ensemble.tie_widths @ ensemble.chances),
     }
 
 

@@ -29,6 +29,7 @@ from backflip.rewards.inputs import (
 )
 from backflip.rewards.interface import (
     LABELS_ONLY,
+    TIE_WIDTH,
     FitSettings,
     Fitted,
     LabelledComparison,
@@ -52,7 +53,6 @@ FIT_METRICS = (
 )
 
 
-TIE_WIDTH = "reward_model_tie_width"
 PSEUDO_LABELS = "reward_model_pseudo_labels"
 
 

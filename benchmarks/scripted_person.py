@@ -1,13 +1,16 @@
-"""Teach the dot through the page with a scripted person in Chromium, end to end.
+"""Teach through the page with a scripted person in Chromium, end to end: the dot, or `--env`.
 
-    python benchmarks/human_dot.py [--seed 0] [--seconds 1.5] [--mistakes 0.05] [--env dot]
+    python benchmarks/scripted_person.py [--seed 0] [--seconds 1.5] [--mistakes 0.05] [--env dot]
         [--env-arg goal=50,60] [--labels 150] [--set NAME=VALUE] [--person oracle]
+        [--keep FOLDER]
 
 The person waits `--seconds`, then presses the key of the clip with the larger true return, or with
 probability `--mistakes` the other one. `--person module:function` prefers what a teacher of
 docs/examples prefers; with the backflip's, complete backward turns are counted. Prints the share of
 the optimum, the wall-clock time of the command, and the share of the time from the first pair to
-the last answer in which a pair was on the screen, with the bars.
+the last answer in which a pair was on the screen, with the bars. Last come the answers that differ
+from what the person prefers: as many as mistakes, unless the page mixes pairs up. `--keep` keeps
+the run in a folder.
 """
 
 import argparse
@@ -28,6 +31,7 @@ from playwright.sync_api import Error, Page, sync_playwright
 from side_by_side import BACKFLIP, ROOT
 
 from backflip.preferences.clips import from_arrays
+from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from backflip.preferences.teachers import Teacher, parse_teacher
@@ -53,18 +57,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.5, help="per answer")
     parser.add_argument("--mistakes", type=float, default=0.05, help="share of wrong answers")
     parser.add_argument("--person", default="oracle", help="`oracle`, or module:function")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the run here")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT / "docs" / "examples"))
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as temporary:
+        home = options.keep or Path(temporary)
         began = time.monotonic()
-        with teaching(options, Path(home)) as trainer:
-            labelled = label(Path(home), trainer, options)
+        with teaching(options, home) as trainer:
+            labelled = label(home, trainer, options)
             output, _ = trainer.communicate(timeout=3600)
         seconds = time.monotonic() - began
         print_table(json.loads(output), labelled, began, seconds)
+        (run,) = list_runs(home)
+        folder = home / "runs" / run
+        print_wrong(folder, options)
         if options.person.startswith("backflip_teacher:"):
-            (run,) = list_runs(Path(home))
-            turns = turns_of_run(Path(home) / "runs" / run)
+            turns = turns_of_run(folder)
             print(f"| complete backward turns in 1,000 env steps | {turns[0]:.1f} | at least 5 |")
 
 
@@ -115,7 +123,7 @@ def label(home: Path, trainer: "subprocess.Popen[str]", options: argparse.Namesp
         browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         page = browser.new_page(viewport={"width": 1280, "height": 720})
         folder = open_page(page, home)
-        with LabelStore.open(folder / "labels.sqlite") as store:
+        with LabelStore.open(folder / LABELS) as store:
             while trainer.poll() is None:
                 pair, now = shown(page), time.monotonic()
                 if pair is None:
@@ -183,6 +191,15 @@ def print_table(result: dict[str, Any], labelled: Labelled, began: float, second
     long = [wait for wait in labelled.waits if wait > 1]
     print(f"| waits of more than 1 s | {', '.join(f'{wait:.0f}' for wait in long) or 'none'} | |")
     print(f"| labels, answers with repeats | {result['labels']}, {labelled.answers} | |")
+
+
+def print_wrong(folder: Path, options: argparse.Namespace) -> None:
+    """Print how many answers in the label file are not what the person prefers."""
+    person = parse_teacher(options.person)
+    with LabelStore.open_existing(folder / LABELS) as store:
+        answers = store.in_force(options.seed, np.iinfo(np.int64).max)
+        wrong = sum(one.answer != wanted(person, store, one.query, options.env) for one in answers)
+    print(f"| wrong answers | {wrong} of {len(answers)} | about {options.mistakes:.0%} |")
 
 
 if __name__ == "__main__":
