@@ -157,9 +157,14 @@ def line(cells: Sequence[str]) -> str:
 
 def teaching_cells(row: Row) -> tuple[str, ...]:
     """Return the cells of a row about teaching."""
-    task = row.words[2] if row.words[1] == "teach" else "dot"
+    task = row.words[2] if row.words[1] == "teach" else option(row.words, "--env") or "dot"
     task += f" ({row.note})" if row.note else ""
     return (task, str(row.labels), spread(row.seeds), *common_cells(row))
+
+
+def option(words: Sequence[str], name: str) -> str:
+    """Return the value of an option; empty if it is not given."""
+    return words[words.index(name) + 1] if name in words else ""
 
 
 def training_cells(row: Row) -> tuple[str, ...]:
