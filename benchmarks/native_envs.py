@@ -51,8 +51,9 @@ def ours(env_id: str, num_envs: int, length: int) -> Callable[[Any], Any]:
         return (state, total + seen.sum()), None
 
     def program(key: Any) -> Any:
-        start = jax.vmap(env.reset)(jax.random.split(key, num_envs))
-        return jax.lax.scan(body, (start, jnp.zeros(())), jax.random.split(key, length))[0][1]
+        first, rest = jax.random.split(key)
+        start = jax.vmap(env.reset)(jax.random.split(first, num_envs))
+        return jax.lax.scan(body, (start, jnp.zeros(())), jax.random.split(rest, length))[0][1]
 
     return jax.jit(program)
 
@@ -72,9 +73,9 @@ def theirs(env_id: str, num_envs: int, length: int) -> Callable[[Any], Any]:
         return (state, total + obs.sum() + reward.sum()), None
 
     def program(key: Any) -> Any:
-        keys = jax.random.split(key, num_envs)
-        _, start = jax.vmap(env.reset, (0, None))(keys, params)
-        return jax.lax.scan(body, (start, jnp.zeros(())), jax.random.split(key, length))[0][1]
+        first, rest = jax.random.split(key)
+        _, start = jax.vmap(env.reset, (0, None))(jax.random.split(first, num_envs), params)
+        return jax.lax.scan(body, (start, jnp.zeros(())), jax.random.split(rest, length))[0][1]
 
     return jax.jit(program)
 

@@ -166,7 +166,7 @@ def _dm_control() -> dict[str, Row]:
 def _atari() -> dict[str, Row]:
     own = f"backflip train dqn {PONG} --seeds 5 --seed {FIRST}"
     blank = "--env-arg blank_score=true"
-    dqn = f"--algorithm dqn --env-steps 1000000 --set reward_model=change_map"
+    dqn = "--algorithm dqn --env-steps 1000000 --set reward_model=change_map"
     minutes, core_hours = 60.0, 3600.0
     return {
         "own-Pong": Row(own, bar={"worst": 18.0, "seconds": 5 * 20 * minutes / 2}),

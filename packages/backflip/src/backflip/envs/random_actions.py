@@ -14,7 +14,8 @@ def random_actions(action: Box | Discrete, key: PRNGKeyArray, count: int) -> Arr
         return jax.random.randint(key, (count,), 0, action.n)
     low, high, bounded = action.low, action.high, action.bounded
     shape = (count, *action.shape)
-    share, normal = jax.random.uniform(key, shape), jax.random.normal(key, shape)
+    share = jax.random.uniform(key, shape)
+    normal = jax.random.normal(key, shape)  # rl: ignore[L19] each dimension uses one of the two
     low = np.where(bounded, low, 0.0).astype(np.float32)[None]
     high = np.where(bounded, high, 0.0).astype(np.float32)[None]
     return jnp.where(bounded[None], low + (high - low) * share, normal)

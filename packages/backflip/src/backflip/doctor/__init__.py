@@ -1,0 +1,1 @@
+"""Says what is wrong with training, and why."""

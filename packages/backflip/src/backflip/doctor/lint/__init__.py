@@ -1,0 +1,1 @@
+"""Finds mistakes in programs that learn by reinforcement, without running them."""

@@ -1,0 +1,140 @@
+"""Reads programs, and applies the rules to them.
+
+`# rl: ignore[L01] reason` at the end of a line leaves a rule out there; the reason is required.
+"""
+
+import re
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from backflip.doctor.lint.registry import BY_ID, RULES
+from backflip.doctor.lint.rule import Finding, Rule
+from backflip.doctor.lint.source import Source
+from runshelf.errors import UsageError, UserFacingError, did_you_mean
+
+LARGEST_FILE = 4_000_000  # bytes
+SKIPPED = ("__pycache__", "node_modules", "site-packages", ".git", ".venv", "venv", "build")
+IGNORED = re.compile(r"#\s*rl:\s*ignore\[([^\]]*)\]\s*(\S?)")
+
+
+class Linted(NamedTuple):
+    """What was found.
+
+    Attributes:
+        findings: in the order of files and lines.
+        files: the number of programs that were read.
+        unread: programs that could not be read, each with why.
+    """
+
+    findings: list[Finding]
+    files: int
+    unread: list[str]
+
+
+def lint(paths: Sequence[Path], rules: Iterable[Rule] = RULES) -> Linted:
+    """Return the findings about programs, and about all programs in folders.
+
+    Raises:
+        UsageError: a path does not exist, or is not a Python program.
+    """
+    findings, unread, files = list[Finding](), list[str](), 0
+    chosen = tuple(rules)
+    for path in programs(paths):
+        try:
+            findings += lint_text(path, read(path), chosen)
+            files += 1
+        except UserFacingError as error:
+            unread.append(str(error))
+    return Linted(findings, files, unread)
+
+
+def lint_text(path: Path, text: str, rules: Iterable[Rule] = RULES) -> list[Finding]:
+    """Return the findings about one program.
+
+    Raises:
+        UserFacingError: it is not Python that this version can read.
+    """
+    try:
+        source = Source(path, text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise UserFacingError(f"`{path}` is not Python that can be read{where}: {error}") from None
+    found = {
+        Finding(rule, path, getattr(hit.node, "lineno", 1), _column(hit.node), hit.seen)
+        for rule in rules
+        for hit in rule.find(source)
+    }
+    left_out = _ignored(text)
+    kept = [one for one in found if one.rule.id not in left_out.get(one.line, ())]
+    return sorted(kept, key=lambda one: (one.line, one.column, one.rule.id))
+
+
+def _column(node: object) -> int:
+    return int(getattr(node, "col_offset", 0)) + 1
+
+
+def _ignored(text: str) -> dict[int, set[str]]:
+    """Return the ids that each line leaves out; without a reason, none."""
+    found: dict[int, set[str]] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        match = IGNORED.search(line)
+        if match and match[2]:
+            found[number] = {word.strip() for word in match[1].split(",")}
+    return found
+
+
+def programs(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the programs among paths and in folders, each once, in order.
+
+    Raises:
+        UsageError: a path does not exist, or is not a Python program.
+    """
+    seen: set[Path] = set()
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"`{path}` does not exist")
+        if path.is_file() and path.suffix != ".py":
+            raise UsageError(f"`{path}` is not a Python program (.py)")
+        for one in sorted(_inside(path)) if path.is_dir() else [path]:
+            if one not in seen:
+                seen.add(one)
+                yield one
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*.py"):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and not path.is_symlink() and not any(p in SKIPPED for p in parts):
+            yield path
+
+
+def read(path: Path) -> str:
+    """Return a program's text.
+
+    Raises:
+        UserFacingError: it is too large, or cannot be read.
+    """
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise UserFacingError(f"`{path}` is larger than {LARGEST_FILE // 1_000_000} MB")
+        with tokenize.open(path) as file:
+            return file.read()
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        raise UserFacingError(f"`{path}` cannot be read: {error}") from None
+
+
+def chosen_rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[Rule, ...]:
+    """Return the rules that are selected, all by default, without those that are ignored.
+
+    Raises:
+        UsageError: there is no such rule.
+    """
+    for name in (*select, *ignore):
+        if name not in BY_ID:
+            hint = did_you_mean(name, BY_ID)
+            raise UsageError(f"there is no rule `{name}`{hint}; backflip lint --list has all")
+    return tuple(
+        rule for rule in RULES if (not select or rule.id in select) and rule.id not in ignore
+    )

@@ -1,0 +1,36 @@
+"""The rules. A new one is an entry in the RULES of a file in `rules/`."""
+
+from backflip.doctor.lint.rule import Rule
+from backflip.doctor.lint.rules import (
+    budgets,
+    ends,
+    exploring,
+    frames,
+    heads,
+    hidden_errors,
+    normalising,
+    optimising,
+    rewards,
+    seeds,
+    stepping,
+    targets,
+)
+
+_FILES = (
+    ends,
+    stepping,
+    targets,
+    optimising,
+    heads,
+    exploring,
+    budgets,
+    rewards,
+    normalising,
+    frames,
+    seeds,
+    hidden_errors,
+)
+RULES: tuple[Rule, ...] = tuple(
+    sorted((rule for file in _FILES for rule in file.RULES), key=lambda rule: rule.id)
+)
+BY_ID = {rule.id: rule for rule in RULES}

@@ -1,0 +1,1 @@
+"""The rules of `backflip lint`, one file for each kind of mistake."""

@@ -1,0 +1,91 @@
+"""L13: settings that leave nothing to learn, or from."""
+
+import ast
+from collections.abc import Callable, Iterator
+
+from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.source import (
+    Source,
+    argument,
+    assignments,
+    constants,
+    number,
+    written,
+)
+
+# Returns the number that an expression stands for.
+Value = Callable[[ast.expr | None], float | None]
+
+REPLAYS = ("DQN", "QRDQN", "SAC", "TD3", "DDPG", "TQC")
+ROLLOUTS = ("PPO", "RecurrentPPO", "MaskablePPO")
+
+
+def _budgets(source: Source) -> Iterator[Hit]:
+    known = constants(source.scopes)
+
+    def value(node: ast.expr | None) -> float | None:
+        return known.get(written(node)) if node is not None and written(node) else number(node)
+
+    models = {
+        written(target): made
+        for scope in source.scopes
+        for target, made, _ in assignments(scope)
+        if isinstance(made, ast.Call) and source.dotted(made.func).startswith("stable_baselines3")
+    }
+    for made in models.values():
+        yield from _uneven(source, made, value)
+    for call, _ in source.calls():
+        match call.func:
+            case ast.Attribute(value=owner, attr="learn"):
+                model = models.get(written(owner))
+                steps = value(argument(call, "total_timesteps", 0))
+            case _:
+                continue
+        if model is not None and steps is not None:
+            yield from _too_short(source, call, model, steps, value)
+
+
+def _too_short(
+    source: Source, call: ast.Call, model: ast.Call, steps: float, value: Value
+) -> Iterator[Hit]:
+    """Find runs that end, or stop exploring, before the first gradient step."""
+    if source.dotted(model.func).rpartition(".")[2] not in REPLAYS:
+        return
+    starts = value(argument(model, "learning_starts"))
+    share = value(argument(model, "exploration_fraction"))
+    if starts is not None and steps <= starts:
+        yield Hit(call, f"{steps:g} steps, of which {starts:g} are without learning")
+    elif starts is not None and share is not None and share * steps < starts:
+        seen = f"ε ends its decay after {share * steps:g} steps, and learning starts at {starts:g}"
+        yield Hit(call, seen)
+
+
+def _uneven(source: Source, made: ast.Call, value: Value) -> Iterator[Hit]:
+    """Find rollouts that minibatches do not divide, with one environment."""
+    if source.dotted(made.func).rpartition(".")[2] not in ROLLOUTS:
+        return
+    steps, batch = (value(argument(made, name)) for name in ("n_steps", "batch_size"))
+    if steps and batch and _is_one_environment(source, made) and steps % batch:
+        yield Hit(made, f"rollouts of {steps:g} steps, minibatches of {batch:g}")
+
+
+def _is_one_environment(source: Source, made: ast.Call) -> bool:
+    """Return whether the environment is surely not a vector of several."""
+    env = argument(made, "env", 1)
+    return isinstance(env, ast.Constant) or (
+        isinstance(env, ast.Call) and source.dotted(env.func) == "gymnasium.make"
+    )
+
+
+RULES = (
+    Rule(
+        "L13",
+        "the settings leave nothing to learn",
+        "The run ends before the first gradient step, explores only before it, or leaves a "
+        "minibatch that is too small.",
+        "Make `total_timesteps` many times `learning_starts`, and `exploration_fraction * "
+        "total_timesteps` larger than it; make `n_steps * n_envs` a multiple of `batch_size`.",
+        "SB3#526, SB3#529",
+        _budgets,
+    ),
+)

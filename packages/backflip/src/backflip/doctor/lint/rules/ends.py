@@ -1,0 +1,224 @@
+"""L01, L02, L04: ends of episodes."""
+
+import ast
+from collections.abc import Iterator
+
+from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.source import (
+    Scope,
+    Source,
+    argument,
+    assignments,
+    has_word,
+    is_discount,
+    last_word,
+    names_in,
+    walk,
+    written,
+)
+
+FINAL = ("final_info", "final_observation")
+KEEPS_LAST = ("final_obs", "terminal_observation", "AutoresetMode", "real_next_obs")
+BUFFERS = ("buffer", "replay", "memory")
+STORES = ("add", "push", "append", "store", "add_batch")
+
+
+def _truncation_masks(source: Source) -> Iterator[Hit]:
+    """Follow `terminated or truncated` by name to `γ V (1 - done)`, in one function."""
+    for scope in source.scopes:
+        done = _both_ends(scope)
+        if not done or _bootstraps_truncated(scope):
+            continue
+        masks = _masks(scope, done)
+        for statement in _statements(scope):
+            names = names_in(statement)
+            used = (masks & names) or _negates(statement, done)
+            if used and any(map(is_discount, names)) and any(map(_is_value, names)):
+                seen = "the bootstrapped value is multiplied by 0 where an episode is truncated"
+                yield Hit(statement, seen)
+                break
+
+
+def _is_value(name: str) -> bool:
+    last = name.rpartition(".")[2].lower()
+    return last in ("v", "q", "vf", "qf") or has_word(last, "value", "critic", "boot", "q_", "_q")
+
+
+def _statements(scope: Scope) -> Iterator[ast.stmt]:
+    simple = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
+    return (node for node in walk(scope) if isinstance(node, simple))
+
+
+def _both_ends(scope: Scope) -> set[str]:
+    """Return the names whose value comes from `terminated or truncated`."""
+    done: set[str] = set()
+    pairs = list(assignments(scope))
+    while True:
+        found = {
+            written(target)
+            for target, value, _ in pairs
+            if _is_either_end(value) or (done & names_in(value) and not _counts(value))
+        }
+        found.discard("")
+        if found <= done:
+            return done
+        done |= found
+
+
+def _is_either_end(value: ast.expr) -> bool:
+    """Return whether a value is `terminated or truncated`, also by `|` or `logical_or`."""
+    for node in ast.walk(value):
+        match node:
+            case ast.BoolOp(op=ast.Or(), values=[one, other]):
+                pass
+            case ast.BinOp(left=one, op=ast.BitOr(), right=other):
+                pass
+            case ast.Call(func=ast.Attribute(attr="logical_or"), args=[one, other]):
+                pass
+            case _:
+                continue
+        words = {last_word(one)[:4], last_word(other)[:4]}
+        if words == {"term", "trun"}:
+            return True
+    return False
+
+
+def _counts(value: ast.expr) -> bool:
+    """Return whether a value is a result of comparing or of calling, not the ends themselves."""
+    if isinstance(value, ast.Compare | ast.IfExp):
+        return True
+    if not isinstance(value, ast.Call):
+        return False
+    name = last_word(value.func)
+    return name not in {"tensor", "as_tensor", "asarray", "array", "float", "int", "to", "float32"}
+
+
+def _masks(scope: Scope, done: set[str]) -> set[str]:
+    """Return the names whose value is 1 - done."""
+    return {written(target) for target, value, _ in assignments(scope) if _negates(value, done)} - {
+        ""
+    }
+
+
+def _negates(node: ast.AST, done: set[str]) -> bool:
+    """Return whether `1 - done`, `not done` or `~done` is in the code."""
+    for one in ast.walk(node):
+        match one:
+            case ast.BinOp(left=ast.Constant(value=1), op=ast.Sub(), right=right):
+                inner = right
+            case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
+                inner = operand
+            case _:
+                continue
+        if done & names_in(inner):
+            return True
+    return False
+
+
+def _bootstraps_truncated(scope: Scope) -> bool:
+    """Return whether the value of the last state is added where an episode is truncated."""
+    for statement in _statements(scope):
+        names = names_in(statement)
+        if any(map(is_discount, names)) and any(
+            has_word(name, "trunc", "timeout") for name in names
+        ):
+            return True
+    return False
+
+
+def _final_keys(source: Source) -> Iterator[Hit]:
+    """Find the keys of vector environments before Gymnasium 1.0."""
+    if not source.imports_any("gymnasium") or "AutoresetMode" in source.text:
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.Constant) and node.value in FINAL:
+            parent = source.parents[node]
+            if isinstance(parent, ast.Subscript | ast.Compare | ast.Call):
+                yield Hit(node, f'"{node.value}" is read from the infos of environments')
+                return
+
+
+def _autoreset_rows(source: Source) -> Iterator[Hit]:
+    """Find replays that are given what vector environments return after a reset."""
+    if any(word in source.text for word in (*KEEPS_LAST, *FINAL)):
+        return
+    vectors = {
+        written(target)
+        for scope in source.scopes
+        for target, value, _ in assignments(scope)
+        if isinstance(value, ast.Call) and _makes_vectors(source.dotted(value.func))
+    }
+    for scope in source.scopes:
+        after = _next_observations(scope, vectors)
+        for call, _ in source.calls(scope):
+            if _stores(call) and any(written(one) in after for one in call.args):
+                seen = (
+                    "the replay gets the observation after the reset as the successor of the last"
+                )
+                yield Hit(call, seen)
+
+
+def _makes_vectors(name: str) -> bool:
+    last = name.rpartition(".")[2]
+    return name.startswith("gymnasium.") and last in ("SyncVectorEnv", "AsyncVectorEnv", "make_vec")
+
+
+def _next_observations(scope: Scope, vectors: set[str]) -> set[str]:
+    """Return the names of the observations that `step` of a vector environment returns."""
+    found: set[str] = set()
+    for target, value, _ in assignments(scope):
+        match target, value:
+            case (
+                ast.Tuple(elts=[first, _, _, _, _]),
+                ast.Call(func=ast.Attribute(value=env, attr="step")),
+            ) if written(env) in vectors:
+                found.add(written(first))
+            case _:
+                pass
+    return found
+
+
+def _stores(call: ast.Call) -> bool:
+    match call.func:
+        case ast.Attribute(value=owner, attr=attr) if attr in STORES:
+            word = last_word(owner)
+            return word == "rb" or has_word(word, *BUFFERS)
+        case _:
+            return argument(call, "next_obs") is not None and has_word(
+                last_word(call.func), "store"
+            )
+
+
+RULES = (
+    Rule(
+        "L01",
+        "truncation counted as termination",
+        "A time limit ends the episode for the program, not for the task. Values of states near it "
+        "are too small, most of all where every step is rewarded.",
+        "Mask with `terminated` alone: `r + gamma * v(next_obs) * (1 - terminated)`, where "
+        "`next_obs` is the last observation, not the one after the reset.",
+        "Pardo et al. 2018, arXiv:1712.00378; cleanrl#198, rsl_rl#151, skrl#449",
+        _truncation_masks,
+    ),
+    Rule(
+        "L02",
+        "keys of vector environments before Gymnasium 1.0",
+        "From Gymnasium 1.0 on, vector environments reset in the next step by default, and the "
+        "keys are missing: returns are not logged, and last observations are not found, without "
+        "an error.",
+        "Pass `autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP`, and read `final_obs`; or "
+        "skip the rows after an end, in which the action is ignored.",
+        "cleanrl#499; Gymnasium 1.0, release notes",
+        _final_keys,
+    ),
+    Rule(
+        "L04",
+        "the observation after a reset is stored as a successor",
+        "A vector environment returns the first observation of the next episode, or a row in which "
+        "the action is ignored. Bootstrapped values then come from another episode.",
+        "Store `infos['final_obs']` where an episode ended (`AutoresetMode.SAME_STEP`), or leave "
+        "the rows after ends out.",
+        "ml-agents#574; Gymnasium#1227",
+        _autoreset_rows,
+    ),
+)

@@ -1,0 +1,55 @@
+"""L12: the share of random actions."""
+
+import ast
+from collections.abc import Iterator
+
+from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.source import Source, constants, has_word, number, walk, written
+
+
+def _growing_epsilon(source: Source) -> Iterator[Hit]:
+    known = constants(source.scopes)
+    for scope in source.scopes:
+        for node in walk(scope):
+            factor = _factor(node)
+            value = None if factor is None else _value(factor, known)
+            if value is not None and value > 1:
+                yield Hit(node, f"ε is multiplied by {value:g}, so it grows")
+            elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+                more = _value(node.value, known) if _is_epsilon(node.target) else None
+                if more is not None and more > 0:
+                    yield Hit(node, f"{more:g} is added to ε, so it grows")
+
+
+def _factor(node: ast.AST) -> ast.expr | None:
+    """Return what ε is multiplied by."""
+    match node:
+        case ast.AugAssign(target=target, op=ast.Mult(), value=value) if _is_epsilon(target):
+            return value
+        case ast.Assign(targets=[target], value=ast.BinOp(left=left, op=ast.Mult(), right=right)):
+            if _is_epsilon(target) and written(target) in (written(left), written(right)):
+                return right if written(left) == written(target) else left
+        case _:
+            pass
+    return None
+
+
+def _is_epsilon(node: ast.AST) -> bool:
+    last = written(node).rpartition(".")[2].lower()
+    return last in ("eps", "epsilon") or (has_word(last, "epsilon") and not has_word(last, "adam"))
+
+
+def _value(node: ast.expr, known: dict[str, float]) -> float | None:
+    return known.get(written(node)) if written(node) else number(node)
+
+
+RULES = (
+    Rule(
+        "L12",
+        "ε grows",
+        "The policy acts more and more at random, and what it has learned is never seen.",
+        "Multiply by a factor below 1, or decay it linearly, down to a smallest value.",
+        "Stack Overflow 54385568: `epsilon *= .995 + .01`",
+        _growing_epsilon,
+    ),
+)

@@ -1,0 +1,89 @@
+"""L15: statistics of observations that evaluation does not have."""
+
+import ast
+from collections.abc import Iterator
+
+from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.source import Source, argument, assignments, last_word, written
+
+
+def _lost_statistics(source: Source) -> Iterator[Hit]:
+    if "VecNormalize" not in source.imports.values() and "VecNormalize" not in source.text:
+        return
+    made, saved = _normalisers(source), _saved(source)
+    fresh = {name: call for name, call in made.items() if _is_new(call)}
+    saves_model = any(_saves_model(source, name) for name in saved)
+    for name, call in fresh.items():
+        if saves_model and name not in saved and len(fresh) == 1:
+            seen = "the model is saved without the statistics that its observations are scaled by"
+            yield Hit(call, seen)
+    for call, name in source.calls():
+        where = _evaluated(call, name.rpartition(".")[2])
+        if fresh and where not in ("", *made) and _is_made_here(source, where):
+            yield Hit(call, f"`{where}` is not normalised, and training is")
+
+
+def _evaluated(call: ast.Call, name: str) -> str:
+    """Return the name of the environment that a call evaluates in; empty if it does not."""
+    places = {"evaluate_policy": ("env", 1), "EvalCallback": ("eval_env", 0)}
+    where = argument(call, *places[name]) if name in places else None
+    return "" if where is None else written(where)
+
+
+def _normalisers(source: Source) -> dict[str, ast.Call]:
+    """Return what is made by `VecNormalize`, or loaded by it, by name."""
+    return {
+        written(target): value
+        for scope in source.scopes
+        for target, value, _ in assignments(scope)
+        if isinstance(value, ast.Call) and "VecNormalize" in written(value.func)
+    }
+
+
+def _is_new(call: ast.Call) -> bool:
+    return last_word(call.func) == "vecnormalize"
+
+
+def _saved(source: Source) -> set[str]:
+    return {
+        written(call.func.value)
+        for call, _ in source.calls()
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "save"
+    }
+
+
+def _saves_model(source: Source, name: str) -> bool:
+    """Return whether a name is an algorithm of Stable-Baselines3."""
+    return any(
+        written(target) == name
+        and isinstance(value, ast.Call)
+        and source.dotted(value.func).startswith("stable_baselines3")
+        and last_word(value.func) not in ("vecnormalize", "make_vec_env")
+        for scope in source.scopes
+        for target, value, _ in assignments(scope)
+    )
+
+
+def _is_made_here(source: Source, name: str) -> bool:
+    made = ("make", "make_vec_env", "DummyVecEnv", "SubprocVecEnv", "Monitor", "make_atari_env")
+    return any(
+        written(target) == name
+        and isinstance(value, ast.Call)
+        and source.dotted(value.func).rpartition(".")[2] in made
+        for scope in source.scopes
+        for target, value, _ in assignments(scope)
+    )
+
+
+RULES = (
+    Rule(
+        "L15",
+        "evaluation without the statistics of training",
+        "The policy sees observations on another scale than it was trained on: the return in "
+        "training is good, and bad in evaluation, or after loading.",
+        "Save it with `venv.save(file)`; evaluate in `VecNormalize.load(file, env)` with "
+        "`training=False` and `norm_reward=False`.",
+        "SB3#406, #1256, #1556, #2091; IsaacLab#2635",
+        _lost_statistics,
+    ),
+)

@@ -1,0 +1,159 @@
+"""L18, L19: random numbers that are not as random, or as repeatable, as they should be."""
+
+import ast
+from collections.abc import Iterator
+
+from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.source import FUNCTIONS, INNER, Scope, Source, has_word, names_in, written
+
+VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "SubprocVecEnv", "DummyVecEnv")
+METHODS = ("reset", "step")
+# Functions of jax.random that make keys from numbers, or do not consume one.
+NOT_DRAWS = ("PRNGKey", "key", "key_data", "wrap_key_data", "clone", "key_impl", "fold_in")
+
+
+def _equal_seeds(source: Source) -> Iterator[Hit]:
+    for call, name in source.calls():
+        if name.rpartition(".")[2] not in VECTORS or not call.args:
+            continue
+        for node in ast.walk(call.args[0]):
+            if isinstance(node, ast.ListComp) and _repeats_a_seed(node):
+                yield Hit(node, "every environment gets the same seed")
+
+
+def _repeats_a_seed(node: ast.ListComp) -> bool:
+    made = node.elt.body if isinstance(node.elt, ast.Lambda) else node.elt
+    counters = {name for one in node.generators for name in names_in(one.target)}
+    if not isinstance(made, ast.Call) or counters & names_in(made):
+        return False
+    given = [*made.args, *(one.value for one in made.keywords)]
+    return any(has_word(name.rpartition(".")[2], "seed") for one in given for name in names_in(one))
+
+
+def _unseeded_environments(source: Source) -> Iterator[Hit]:
+    for node in source.nodes:
+        if not isinstance(node, ast.ClassDef) or not _is_environment(source, node):
+            continue
+        for method in node.body:
+            if isinstance(method, FUNCTIONS) and method.name in METHODS:
+                for call, name in source.calls(method):
+                    if name.startswith(("numpy.random.", "random.")) and "default_rng" not in name:
+                        seen = f"`{ast.unparse(call.func)}` does not use the seed of `reset`"
+                        yield Hit(call, seen)
+
+
+def _is_environment(source: Source, node: ast.ClassDef) -> bool:
+    return any(
+        source.dotted(base) in ("gymnasium.Env", "gymnasium.core.Env") for base in node.bases
+    )
+
+
+def _seeds(source: Source) -> Iterator[Hit]:
+    yield from _equal_seeds(source)
+    yield from _unseeded_environments(source)
+
+
+def _reused_keys(source: Source) -> Iterator[Hit]:
+    if not any(name.startswith("jax") for name in source.imports.values()):
+        return
+    for scope in source.scopes:
+        yield from _Keys(source).follow(scope)
+
+
+class _Keys:
+    """Follows the keys of one scope through its statements."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._hits: dict[ast.AST, Hit] = {}
+
+    def follow(self, scope: Scope) -> Iterator[Hit]:
+        """Yield the second uses of keys."""
+        self._block(scope.body, set())
+        yield from self._hits.values()
+
+    def _block(self, statements: list[ast.stmt], used: set[str]) -> set[str]:
+        """Return the keys that are used up after some statements."""
+        for statement in statements:
+            used = self._statement(statement, used)
+            if isinstance(statement, ast.Return | ast.Raise | ast.Continue | ast.Break):
+                break
+        return used
+
+    def _statement(self, node: ast.stmt, used: set[str]) -> set[str]:
+        if isinstance(node, INNER):
+            return used
+        match node:
+            case ast.If(test=test, body=body, orelse=orelse):
+                used = self._expression(test, used)
+                after = [self._block(one, set(used)) for one in (body, orelse) if not _leaves(one)]
+                return set[str]().union(*after) if after else used
+            case ast.For(iter=iter_, body=body) | ast.While(test=iter_, body=body):
+                used = self._expression(iter_, used)
+                targets = names_in(node.target) if isinstance(node, ast.For) else set[str]()
+                once = self._block(body, used - targets)
+                return self._block(body, once - targets)  # a second time: keys of before the loop
+            case ast.With(body=body) | ast.Try(body=body):
+                return self._block(body, used)
+            case _:
+                used = self._expression(node, used)
+                return used - self._assigned(node)
+
+    def _assigned(self, node: ast.stmt) -> set[str]:
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        return {name for one in targets if one is not None for name in names_in(one)}
+
+    def _expression(self, node: ast.AST, used: set[str]) -> set[str]:
+        used = set(used)
+        for call in (one for one in _outside_lambdas(node) if isinstance(one, ast.Call)):
+            key = self._drawn_with(call)
+            if key and key in used:
+                seen = f"the key `{key}` is used a second time, and gives the same numbers"
+                self._hits.setdefault(call, Hit(call, seen))
+            if key:
+                used.add(key)
+        return used
+
+    def _drawn_with(self, call: ast.Call) -> str:
+        """Return the key that a call uses up; empty if it uses none by name."""
+        name = self._source.dotted(call.func)
+        if not name.startswith("jax.random.") or name.rpartition(".")[2] in NOT_DRAWS:
+            return ""
+        given = call.args[0] if call.args else None
+        given = next((one.value for one in call.keywords if one.arg == "key"), given)
+        return written(given) if isinstance(given, ast.Name | ast.Attribute) else ""
+
+
+def _outside_lambdas(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield an expression's nodes; what is inside functions runs elsewhere, or not at all."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, INNER):
+            yield from _outside_lambdas(child)
+
+
+def _leaves(block: list[ast.stmt]) -> bool:
+    return bool(block) and isinstance(block[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+
+
+RULES = (
+    Rule(
+        "L18",
+        "random numbers that seeds do not control",
+        "Environments with one seed collect the same episodes, so a batch has a fraction of the "
+        "data. Environments that use global generators cannot be repeated.",
+        "Give environment i the seed `seed + i`; draw from `self.np_random` after "
+        "`super().reset(seed=seed)`.",
+        "SB3#292, #342; Gymnasium, documentation of Env.reset",
+        _seeds,
+    ),
+    Rule(
+        "L19",
+        "a key is used twice",
+        "Two draws are equal, or depend on each other: noise that should be independent is the "
+        "same.",
+        "Split first: `key, draw = jax.random.split(key)`.",
+        "JAX, documentation of random numbers; purejaxrl#19",
+        _reused_keys,
+    ),
+)

@@ -1,0 +1,249 @@
+"""A parsed program, and the questions that rules ask about it."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = Function | ast.Module
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
+RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
+
+
+@final
+class Source:
+    """One file.
+
+    Args:
+        path: of the file.
+        text: the program.
+
+    Raises:
+        SyntaxError, ValueError: it is not Python.
+    """
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        self.tree = ast.parse(text)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the program."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The parent of each node."""
+        return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """What each imported name stands for: `F` is `torch.nn.functional`."""
+        found: dict[str, str] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                for one in node.names:
+                    name = one.asname or one.name.partition(".")[0]
+                    found[name] = one.name if one.asname else name
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for one in node.names:
+                    found[one.asname or one.name] = f"{node.module}.{one.name}"
+        return found
+
+    def imports_any(self, *packages: str) -> bool:
+        """Return whether the program imports one of the packages, or a part of it."""
+        return any(name.partition(".")[0] in packages for name in self.imports.values())
+
+    def dotted(self, node: ast.AST) -> str:
+        """Return what an expression names, `torch.nn.functional.relu`; empty if it is no name.
+
+        `self.q.target` is `self.q.target`.
+        """
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        first, _, rest = self.imports.get(node.id, node.id).partition(".")
+        parts += [rest] if rest else []
+        return ".".join([RENAMED.get(first, first), *reversed(parts)])
+
+    def calls(self, scope: ast.AST | None = None) -> Iterator[tuple[ast.Call, str]]:
+        """Yield the calls of the program, or of one scope, with what they call."""
+        nodes = self.nodes if scope is None else walk(scope)
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                yield node, self.dotted(node.func)
+
+    @cached_property
+    def scopes(self) -> list[Scope]:
+        """The module and all functions."""
+        return [node for node in self.nodes if isinstance(node, (*FUNCTIONS, ast.Module))]
+
+    def function_of(self, node: ast.AST) -> Scope:
+        """Return the innermost function that contains a node, or the module."""
+        while not isinstance(node, ast.Module):
+            node = self.parents[node]
+            if isinstance(node, FUNCTIONS):
+                return node
+        return node
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """Return the innermost class that contains a node."""
+        while not isinstance(node, ast.Module):
+            node = self.parents[node]
+            if isinstance(node, ast.ClassDef):
+                return node
+        return None
+
+    def is_inside(self, node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
+        """Return whether a node is inside one of these kinds, in its own function."""
+        while (node := self.parents.get(node, self.tree)) is not self.tree:
+            if isinstance(node, kinds):
+                return True
+            if isinstance(node, FUNCTIONS):
+                return False
+        return False
+
+    def without_gradients(self, node: ast.AST) -> bool:
+        """Return whether torch computes no gradients here: by a context, or by a decorator."""
+        while node is not self.tree:
+            if isinstance(node, ast.With) and any(
+                self.stops_gradients(item.context_expr) for item in node.items
+            ):
+                return True
+            if isinstance(node, FUNCTIONS) and any(map(self.stops_gradients, node.decorator_list)):
+                return True
+            node = self.parents[node]
+        return False
+
+    def stops_gradients(self, node: ast.AST) -> bool:
+        """Return whether an expression is `torch.no_grad()`, or something like it."""
+        name = self.dotted(node.func if isinstance(node, ast.Call) else node)
+        return name.rpartition(".")[2] in ("no_grad", "inference_mode")
+
+
+def walk(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a scope in the order of the text, without those of functions in it."""
+    for child in ast.iter_child_nodes(scope):
+        yield child
+        if not isinstance(child, INNER):
+            yield from walk(child)
+
+
+def assignments(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, ast.stmt]]:
+    """Yield (target, value, statement) of a scope; tuples of equal length go in pairs."""
+    for node in walk(scope):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from ((one, value, node) for one, value in _pairs(target, node.value))
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            yield node.target, node.value, node
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    both = (ast.Tuple, ast.List)
+    if isinstance(target, both) and isinstance(value, both) and len(target.elts) == len(value.elts):
+        yield from zip(target.elts, value.elts, strict=True)
+    else:
+        yield target, value
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the names that are read in an expression; `self.done` counts as `self.done`."""
+    return {written(one) for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)}
+
+
+def written(node: ast.AST) -> str:
+    """Return a name as it is written, `self.done`; of `x[i]` that of x; empty for others."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def last_word(node: ast.AST) -> str:
+    """Return the last part of a name, in lower case: `target` of `f(x).Target`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return word.lower()
+
+
+def argument(call: ast.Call, name: str, place: int | None = None) -> ast.expr | None:
+    """Return an argument of a call by its name, or by its place; None if it is not given."""
+    for one in call.keywords:
+        if one.arg == name:
+            return one.value
+    if place is None or place >= len(call.args) or isinstance(call.args[place], ast.Starred):
+        return None
+    return call.args[place]
+
+
+def number(node: ast.AST | None) -> float | None:
+    """Return the value of a number, or of arithmetic on numbers; None for anything else."""
+    match node:
+        case ast.Constant(value=bool()):
+            return None
+        case ast.Constant(value=int() | float() as value):
+            return float(value)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            inner = number(operand)
+            return None if inner is None else -inner
+        case ast.BinOp(left=left, op=op, right=right):
+            return _computed(number(left), op, number(right))
+        case ast.Call(func=ast.Name(id="int" | "float"), args=[only], keywords=[]):
+            return number(only)
+        case _:
+            return None
+
+
+def _computed(left: float | None, op: ast.operator, right: float | None) -> float | None:
+    if left is None or right is None:
+        return None
+    match op:
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.Mult():
+            return left * right
+        case ast.Div() if right:
+            return left / right
+        case ast.Pow() if abs(left) <= 1e3 and abs(right) <= 16 and (left > 0):
+            return left**right
+        case _:
+            return None
+
+
+def constants(scopes: Iterable[ast.AST]) -> dict[str, float]:
+    """Return the names that are assigned once, and to a number."""
+    found: dict[str, list[float | None]] = {}
+    for scope in scopes:
+        for target, value, statement in assignments(scope):
+            name = written(target)
+            plain = number(value) if not isinstance(statement, ast.AugAssign) else None
+            found.setdefault(name, []).append(plain)
+    return {
+        name: values[0]
+        for name, values in found.items()
+        if name and len(values) == 1 and values[0] is not None
+    }
+
+
+def has_word(name: str, *words: str) -> bool:
+    """Return whether one of the words is in a name."""
+    return any(word in name.lower() for word in words)
+
+
+def is_discount(name: str) -> bool:
+    """Return whether a name is that of a discount."""
+    return has_word(name.rpartition(".")[2], "gamma", "discount") or name == "γ"

@@ -1,0 +1,700 @@
+"""Programs with and without the mistakes of each rule; `# here` marks the expected line."""
+
+BAD: dict[str, list[str]] = {
+    "L01": [
+        """
+import numpy as np
+def learn(envs, rewards, values, dones, args):
+    obs, reward, terminations, truncations, infos = envs.step(0)
+    next_done = np.logical_or(terminations, truncations)
+    next_done = torch.Tensor(next_done).to("cpu")
+    nextnonterminal = 1.0 - next_done
+    delta = rewards[0] + args.gamma * values[1] * nextnonterminal - values[0]  # here
+    last = delta + args.gamma * 0.95 * nextnonterminal * 0
+""",
+        """
+def target(env, q, gamma):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + gamma * q(obs) * (not done)  # here
+""",
+        """
+def target(env, q):
+    obs, reward, term, trunc, _ = env.step(0)
+    done = (term | trunc).astype(float)
+    return reward + (1 - done) * self.discount * q(obs)  # here
+""",
+    ],
+    "L02": [
+        """
+import gymnasium as gym
+if "final_info" in infos:  # here
+    for info in infos["final_info"]:
+        print(info["episode"])
+""",
+        """
+import gymnasium
+last = infos["final_observation"][0]  # here
+""",
+    ],
+    "L03": [
+        """
+import gymnasium as gym
+env = gym.make("CartPole-v1")
+obs = env.reset()  # here
+obs, reward, done, info = env.step(0)  # here
+""",
+        """
+import gymnasium
+from gymnasium.wrappers import TimeLimit
+class Agent:
+    def play(self):
+        env = TimeLimit(gymnasium.make("CartPole-v1"), 5)
+        observation, _ = env.reset()
+        observation, reward, done, _ = env.step(1)  # here
+""",
+    ],
+    "L04": [
+        """
+import gymnasium as gym
+envs = gym.vector.SyncVectorEnv([])
+obs, _ = envs.reset()
+next_obs, rewards, terminations, truncations, infos = envs.step(0)
+rb.add(obs, next_obs, 0, rewards, terminations, infos)  # here
+""",
+        """
+import gymnasium as gym
+def collect(memory):
+    envs = gym.make_vec("CartPole-v1", num_envs=4)
+    new, rewards, ended, cut, _ = envs.step(0)
+    memory.push(old, 0, rewards, new, ended)  # here
+""",
+    ],
+    "L05": [
+        """
+import torch
+def update(q_net, optimizer, batch, gamma):
+    target = batch.r + gamma * q_net(batch.next_obs).max(1)[0]  # here
+    loss = torch.nn.functional.mse_loss(q_net(batch.obs).max(1)[0], target)
+    loss.backward()
+    optimizer.zero_grad()
+""",
+        """
+import torch
+def update(self, b):
+    y = b.r + self.gamma * (1 - b.done) * self.critic(b.next_obs)  # here
+    loss = ((self.critic(b.obs) - y) ** 2).mean()
+    self.optimizer.zero_grad()
+    loss.backward()
+""",
+    ],
+    "L06": [
+        """
+import torch.nn.functional as F
+def loss(q, target_q, b, gamma):
+    chosen = q(b.obs).gather(1, b.action.unsqueeze(1))
+    best = target_q(b.next_obs).max(1)[0]
+    return F.mse_loss(chosen, b.reward + gamma * best)  # here
+""",
+        """
+import torch.nn.functional as F
+def loss(q, b, gamma):
+    chosen = q(b.obs).gather(1, b.action.view(-1).unsqueeze(-1))
+    best = q(b.next_obs).detach().max(dim=1).values
+    target = b.reward + gamma * best
+    return F.smooth_l1_loss(chosen, target)  # here
+""",
+    ],
+    "L07": [
+        """
+import torch
+def update(loss, optimizer):
+    loss.backward()
+    optimizer.step()  # here
+""",
+        """
+import torch
+def update(loss, optimizer):
+    optimizer.zero_grad()
+    optimizer.step()  # here
+    loss.backward()
+""",
+    ],
+    "L08": [
+        """
+import torch
+def evaluate(policy):
+    policy.eval()  # here
+def learn(loss, opt):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        """
+import torch
+from torch import nn
+class Actor(nn.Module):
+    def __init__(self):
+        self.net = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.1), nn.Linear(64, 2))  # here
+def loss(new, old, advantage, opt):
+    logratio = new - old
+    ratio = logratio.exp()
+    opt.zero_grad()
+    (-ratio * advantage).mean().backward()
+""",
+    ],
+    "L09": [
+        """
+import torch.nn.functional as F
+from torch.distributions import Categorical
+def act(net, obs):
+    probs = F.softmax(net(obs), dim=-1)
+    return Categorical(logits=probs).sample()  # here
+""",
+        """
+import torch
+def act(self, obs):
+    logits = self.actor(obs)
+    return torch.distributions.Categorical(logits).sample()  # here
+""",
+        """
+import torch
+def loss(net, obs, labels):
+    out = torch.softmax(net(obs), dim=1)
+    return torch.nn.functional.cross_entropy(out, labels)  # here
+""",
+    ],
+    "L10": [
+        """
+from torch import nn
+class QNetwork(nn.Module):
+    def __init__(self, env):
+        self.network = nn.Sequential(
+            nn.Linear(4, 64),
+            nn.ReLU(),
+            nn.Linear(64, env.single_action_space.n),
+            nn.ReLU(),  # here
+        )
+""",
+        """
+import torch.nn as nn
+q_net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, n_actions), nn.Softmax(dim=1))  # here
+""",
+    ],
+    "L11": [
+        """
+import torch
+def act(q_values):
+    action = torch.max(q_values, dim=1)[0]  # here
+    return action
+""",
+        """
+def act(self, obs):
+    action = self.q_net(obs).max().item()  # here
+""",
+    ],
+    "L12": [
+        """
+epsilon = 1.0
+for episode in range(100):
+    epsilon *= 0.995 + 0.01  # here
+""",
+        """
+DECAY = 1.001
+def update(self):
+    self.eps = self.eps * DECAY  # here
+""",
+        """
+def update(epsilon):
+    epsilon += 0.01  # here
+    return epsilon
+""",
+    ],
+    "L13": [
+        """
+from stable_baselines3 import DQN
+STEPS = 10_000
+model = DQN("MlpPolicy", "CartPole-v1", learning_starts=50_000)
+model.learn(total_timesteps=STEPS)  # here
+""",
+        """
+from stable_baselines3 import DQN
+model = DQN("MlpPolicy", env, learning_starts=20000, exploration_fraction=0.1)
+model.learn(int(1e5))  # here
+""",
+        """
+from stable_baselines3 import PPO
+model = PPO("MlpPolicy", "CartPole-v1", n_steps=500, batch_size=64)  # here
+""",
+    ],
+    "L14": [
+        """
+def scale(rewards):
+    return (rewards - rewards.mean()) / (rewards.std() + 1e-8)  # here
+""",
+        """
+import numpy as np
+def scale(self):
+    self.rewards = self.rewards - np.mean(self.rewards)  # here
+""",
+    ],
+    "L15": [
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]))  # here
+model = PPO("MlpPolicy", venv)
+model.learn(1000)
+model.save("policy")
+""",
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]))
+model = PPO("MlpPolicy", venv)
+test_env = gym.make("Hopper-v5")
+evaluate_policy(model, test_env)  # here
+""",
+    ],
+    "L16": [
+        """
+import gymnasium as gym
+from stable_baselines3.common.atari_wrappers import MaxAndSkipEnv
+env = gym.make("PongDeterministic-v4")
+env = MaxAndSkipEnv(env, skip=4)  # here
+""",
+        """
+import gymnasium as gym
+def make():
+    env = gym.make("ALE/Breakout-v5")
+    return gym.wrappers.AtariPreprocessing(env)  # here
+""",
+    ],
+    "L17": [
+        """
+import numpy as np
+def difference(frame, last):
+    now = frame.astype(np.uint8)
+    before = np.array(last, dtype="uint8")
+    return now - before  # here
+""",
+    ],
+    "L18": [
+        """
+import gymnasium as gym
+def make_env(env_id, seed): ...
+envs = gym.vector.SyncVectorEnv([make_env("CartPole-v1", args.seed) for i in range(8)])  # here
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Walk(gym.Env):
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = np.random.randint(5)  # here
+        return self.at, {}
+""",
+    ],
+    "L19": [
+        """
+import jax
+def draw(key):
+    one = jax.random.normal(key, (3,))
+    other = jax.random.uniform(key, (3,))  # here
+    return one, other
+""",
+        """
+from jax import random
+key = random.key(0)
+for step in range(10):
+    noise = random.normal(key)  # here
+""",
+        """
+import jax
+def act(key, deterministic):
+    key_a, key_b = jax.random.split(key)
+    if deterministic:
+        return 0
+    return jax.random.normal(key)  # here
+""",
+    ],
+    "L20": [
+        """
+import torch
+class Agent:
+    def __init__(self):
+        self.q_net = make()
+        self.target_net = self.q_net  # here
+""",
+        """
+import torch
+TAU = 0.005
+def update(net, target_net):
+    for param, target_param in zip(net.parameters(), target_net.parameters()):
+        target_param.data.copy_(TAU * target_param.data + (1 - TAU) * param.data)  # here
+""",
+    ],
+    "L21": [
+        """
+def returns_of(rewards, gamma):
+    R, returns = 0, []
+    for r in rewards:
+        R = r + gamma * R  # here
+        returns.append(R)
+    return returns
+""",
+    ],
+    "L22": [
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+venv = VecNormalize(venv)  # here
+model = PPO("MlpPolicy", venv, gamma=0.9)
+venv.save("statistics")
+""",
+    ],
+    "L23": [
+        """
+for step in range(10):
+    try:
+        model.learn(1000)
+    except Exception as error:  # here
+        print(error)
+""",
+        """
+try:
+    loss.backward()
+except:  # here
+    pass
+""",
+    ],
+}
+
+GOOD: dict[str, list[str]] = {
+    "L01": [
+        """
+def discounts_of_rewards(replay, gamma):
+    ended = replay.terminated | replay.truncated
+    return discount * gamma * (1 - ended)
+""",
+        """
+def target(env, q, gamma):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    if done:
+        env.reset()
+    return reward + gamma * q(obs) * (1 - terminated)
+""",
+        """
+import numpy as np
+def lstm(self, hidden, terminations, truncations):
+    done = np.logical_or(terminations, truncations)
+    return self.lstm(hidden, (1.0 - done) * self.state)
+""",
+        """
+def advantage(self, rewards, values, terminated, truncated):
+    done = terminated | truncated
+    rewards = rewards + self.gamma * truncated * values
+    return rewards + self.gamma * values * (1 - done)
+""",
+    ],
+    "L02": [
+        """
+import gymnasium
+from gymnasium.vector import AutoresetMode
+envs = gymnasium.make_vec("CartPole-v1", vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP})
+last = infos["final_info"]
+""",
+        """
+# no environment here
+keys = ["final_info"]
+""",
+    ],
+    "L03": [
+        """
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv
+env = gym.make("CartPole-v1")
+result = env.reset()
+obs = result[0]
+venv = DummyVecEnv([make])
+obs = venv.reset()
+obs, rewards, dones, infos = venv.step([0])
+""",
+        """
+import gym
+env = gym.make("CartPole-v1")
+obs, reward, done, info = env.step(0)
+""",
+    ],
+    "L04": [
+        """
+import gymnasium as gym
+envs = gym.vector.SyncVectorEnv([])
+next_obs, rewards, terminations, truncations, infos = envs.step(0)
+real_next_obs = next_obs.copy()
+rb.add(obs, real_next_obs, 0, rewards, terminations, infos)
+""",
+        """
+import gymnasium as gym
+env = gym.make("CartPole-v1")
+next_obs, reward, terminated, truncated, info = env.step(0)
+buffer.add(obs, next_obs, 0, reward, terminated)
+""",
+    ],
+    "L05": [
+        """
+import torch
+def update(q_net, target_net, b, gamma, opt):
+    with torch.no_grad():
+        target = b.r + gamma * q_net(b.next_obs).max(1)[0]
+    other = b.r + gamma * target_net(b.next_obs).max(1)[0]
+    third = b.r + gamma * q_net(b.next_obs).max(1)[0].detach()
+    fourth = b.r + gamma * q_net(b.next_obs).max(1)[0]
+    q = q_net(b.obs)
+    loss = sum(torch.nn.functional.mse_loss(q, t) for t in (target, other, third))
+    loss += torch.nn.functional.mse_loss(q, fourth.detach())
+    opt.zero_grad()
+    loss.backward()
+""",
+    ],
+    "L06": [
+        """
+import torch.nn.functional as F
+def loss(q, target_q, b, gamma):
+    chosen = q(b.obs).gather(1, b.action.unsqueeze(1)).squeeze(1)
+    best = target_q(b.next_obs).max(1)[0]
+    one = F.mse_loss(chosen, b.reward + gamma * best)
+    column = q(b.obs).gather(1, b.action.unsqueeze(1))
+    best = target_q(b.next_obs).max(1)[0].unsqueeze(1)
+    return one + F.mse_loss(column, b.reward.view(-1, 1) + gamma * best)
+""",
+        """
+import torch.nn.functional as F
+def loss(q, b, gamma):
+    best = q(b.next_obs).max(dim=1)[0]
+    best = best.reshape(-1, 1)
+    return F.smooth_l1_loss(q(b.obs).gather(1, b.action.unsqueeze(1)), b.reward + gamma * best)
+""",
+    ],
+    "L07": [
+        """
+import torch
+def update(losses, optimizer, scheduler):
+    optimizer.zero_grad()
+    for loss in losses:
+        loss.backward()
+    optimizer.step()
+    scheduler.step()
+""",
+        """
+import torch
+def update(optimizer, batches, net):
+    optimizer.zero_grad()
+    for batch in batches:
+        optimizer.step()
+        optimizer.zero_grad()
+        net(batch).backward()
+        optimizer.step()
+""",
+    ],
+    "L08": [
+        """
+import torch
+def evaluate(policy, target_policy):
+    policy.eval()
+    target_policy.eval()
+    policy.train()
+def learn(loss, opt):
+    opt.zero_grad()
+    loss.backward()
+""",
+    ],
+    "L09": [
+        """
+import torch
+from torch.distributions import Categorical
+def act(net, obs, labels):
+    logits = net(obs)
+    probs = torch.softmax(logits, dim=-1)
+    one, other = Categorical(logits=logits), Categorical(probs)
+    return one, other, torch.nn.functional.cross_entropy(logits, labels)
+""",
+    ],
+    "L10": [
+        """
+from torch import nn
+class QNetwork(nn.Module):
+    def __init__(self, env):
+        self.network = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, env.action_space.n))
+class Actor(nn.Module):
+    def __init__(self, env):
+        self.mean = nn.Sequential(nn.Linear(64, env.n_actions), nn.Tanh())
+""",
+    ],
+    "L11": [
+        """
+import torch
+def act(self, q_values):
+    action = q_values.argmax(1)
+    best, actions = torch.max(q_values, dim=1)
+    action = q_values.max(1)[1]
+    action = max(range(4), key=lambda a: self.q_table[a])
+    return action
+""",
+    ],
+    "L12": [
+        """
+epsilon, eps = 1.0, 1e-8
+epsilon *= 0.995
+epsilon = max(0.05, epsilon * 0.99)
+variance = epsilon * 2
+""",
+    ],
+    "L13": [
+        """
+from stable_baselines3 import DQN, PPO
+model = DQN("MlpPolicy", "CartPole-v1", learning_starts=1000, exploration_fraction=0.2)
+model.learn(total_timesteps=100_000)
+PPO("MlpPolicy", "CartPole-v1", n_steps=512, batch_size=64)
+other = PPO("MlpPolicy", vec_env, n_steps=100, batch_size=64)
+""",
+    ],
+    "L14": [
+        """
+def centre(rewards, advantages, returns):
+    advantages = (advantages - advantages.mean()) / advantages.std()
+    returns = returns - returns.mean()
+    return rewards / rewards.std(), advantages, returns
+""",
+    ],
+    "L15": [
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]))
+model = PPO("MlpPolicy", venv)
+model.save("policy")
+venv.save("statistics")
+test = VecNormalize.load("statistics", DummyVecEnv([make]))
+evaluate_policy(model, test)
+""",
+    ],
+    "L16": [
+        """
+import gymnasium as gym
+from stable_baselines3.common.atari_wrappers import MaxAndSkipEnv
+def one():
+    return MaxAndSkipEnv(gym.make("PongNoFrameskip-v4"), skip=4)
+def other():
+    env = gym.make("ALE/Pong-v5", frameskip=1)
+    return gym.wrappers.AtariPreprocessing(env)
+def third():
+    return gym.wrappers.AtariPreprocessing(gym.make("ALE/Pong-v5"), frame_skip=1)
+""",
+    ],
+    "L17": [
+        """
+import numpy as np
+def difference(frame, last):
+    now = frame.astype(np.float32)
+    return now - last.astype(np.uint8)
+""",
+    ],
+    "L18": [
+        """
+import gymnasium as gym
+import numpy as np
+envs = gym.vector.SyncVectorEnv([make_env("CartPole-v1", args.seed + i) for i in range(8)])
+more = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1") for _ in range(8)])
+class Walk(gym.Env):
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.rng = np.random.default_rng(seed)
+        return self.np_random.integers(5), {}
+""",
+    ],
+    "L19": [
+        """
+import jax
+def draw(key, noisy):
+    key, one, other = jax.random.split(key, 3)
+    x = jax.random.normal(one) + jax.random.normal(other)
+    for i in range(3):
+        key, part = jax.random.split(key)
+        x += jax.random.normal(part)
+    if noisy:
+        return jax.random.normal(key)
+    else:
+        x = jax.random.uniform(key)
+    return x
+def loop(keys):
+    return [jax.random.normal(k) for k in keys]
+def folded(key):
+    return [jax.random.normal(jax.random.fold_in(key, i)) for i in range(3)]
+""",
+    ],
+    "L20": [
+        """
+import copy
+import torch
+TAU = 0.005
+class Agent:
+    def __init__(self):
+        self.q_net = make()
+        self.target_net = copy.deepcopy(self.q_net)
+        target = targets
+    def update(self):
+        for param, target_param in pairs:
+            target_param.data.copy_(TAU * param.data + (1 - TAU) * target_param.data)
+""",
+        """
+import torch
+def update(pairs, tau=0.995):
+    for param, target_param in pairs:
+        target_param.data.copy_(0.995 * target_param.data + 0.005 * param.data)
+""",
+    ],
+    "L21": [
+        """
+def returns_of(rewards, gamma):
+    R, returns, total = 0, [], 0
+    for r in reversed(rewards):
+        R = r + gamma * R
+        returns.append(R)
+    for i, r in enumerate(rewards):
+        total = total + gamma**i * r
+    for r in rewards:
+        total = total + r
+    return returns[::-1], total
+""",
+    ],
+    "L22": [
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+venv = VecNormalize(venv, gamma=args.gamma)
+model = PPO("MlpPolicy", venv, gamma=args.gamma)
+venv.save("statistics")
+""",
+    ],
+    "L23": [
+        """
+try:
+    model.learn(1000)
+except KeyboardInterrupt:
+    pass
+except Exception:
+    model.save("crashed")
+    raise
+try:
+    import wandb
+except Exception:
+    wandb = None
+""",
+    ],
+}

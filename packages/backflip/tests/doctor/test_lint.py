@@ -1,0 +1,124 @@
+"""`backflip lint`: every rule on programs with and without its mistake, and odd input."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packages.backflip.tests.doctor.lint_samples import BAD, GOOD
+
+from backflip.cli.main import main
+from backflip.doctor.lint.files import LARGEST_FILE, lint, lint_text
+from backflip.doctor.lint.registry import RULES
+
+ROOT = Path(__file__).parents[4]
+PATH = Path("train.py")
+
+
+def lines(text: str, rule: str = "") -> list[tuple[str, int]]:
+    """Return the rule and the line of each finding."""
+    found = [(one.rule.id, one.line) for one in lint_text(PATH, text)]
+    return [one for one in found if one[0] == rule] if rule else found
+
+
+def samples(every: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(rule, text) for rule, texts in every.items() for text in texts]
+
+
+@pytest.mark.parametrize(("rule", "text"), samples(BAD))
+def test_a_rule_finds_its_mistake_where_it_is_and_no_other_rule_does(rule: str, text: str) -> None:
+    expected = [i for i, line in enumerate(text.splitlines(), 1) if "# here" in line]
+    assert lines(text) == [(rule, line) for line in expected]
+
+
+@pytest.mark.parametrize(("rule", "text"), samples(GOOD))
+def test_no_rule_finds_anything_in_a_right_program(rule: str, text: str) -> None:
+    assert lines(text) == [], f"sample of {rule}"
+
+
+def test_every_rule_has_samples_and_an_id_of_its_own() -> None:
+    ids = [rule.id for rule in RULES]
+    assert ids == [f"L{number:02}" for number in range(1, len(ids) + 1)]
+    assert set(ids) == set(BAD) == set(GOOD)
+
+
+def test_our_own_programs_have_no_findings() -> None:
+    linted = lint([ROOT / "packages" / "backflip" / "src", ROOT / "benchmarks"])
+    assert [(one.path.name, one.line, one.rule.id) for one in linted.findings] == []
+    assert linted.files > 200
+    assert linted.unread == []
+
+
+def test_a_line_is_left_out_with_a_reason_and_only_with_one() -> None:
+    bad = "eps = 1.0\neps *= 1.1{}\n"
+    assert lines(bad.format("")) == [("L12", 2)]
+    assert lines(bad.format("  # rl: ignore[L12] a test of exploration")) == []
+    assert lines(bad.format("  # rl: ignore[L11, L12] a test")) == []
+    assert lines(bad.format("  # rl: ignore[L12]")) == [("L12", 2)]
+    assert lines(bad.format("  # rl: ignore[L11] another rule")) == [("L12", 2)]
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "bytes.py").write_bytes(b"x = '\xff\xfe'\n")
+    (tmp_path / "null.py").write_bytes(b"x = 1\0\n")
+    (tmp_path / "deep.py").write_text("x = " + "(" * 5_000 + ")" * 5_000)
+    (tmp_path / "large.py").write_text("#" * (LARGEST_FILE + 1))
+    (tmp_path / "empty.py").write_text("")
+    (tmp_path / "good.py").write_text("eps = 1.0\neps *= 1.1\n")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "other.py").write_text("eps = 1.0\neps *= 1.1\n")
+    assert main(["lint", str(tmp_path), "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert [(Path(one["file"]).name, one["line"]) for one in found["findings"]] == [("good.py", 2)]
+    assert found["files"] == 2
+    assert len(found["unread"]) == 5
+    for name in ("broken", "bytes", "null", "deep", "large"):
+        assert any(f"{name}.py" in why and "\n" not in why for why in found["unread"]), name
+
+
+def test_the_command_says_what_why_and_what_to_write(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("eps = 1.0\neps *= 1.1\neps *= 1.2\n")
+    assert main(["lint", str(file)]) == 1
+    said = capsys.readouterr().out
+    assert f"{file}:2:1: L12 ε grows\n    eps *= 1.1\n  seen: ε is multiplied by 1.1" in said
+    assert said.count("  fix:  Multiply by a factor below 1") == 1
+    assert said.endswith("2 findings in 1 program\n")
+    assert main(["lint", str(file), "--ignore", "L12"]) == 0
+    assert capsys.readouterr().out == "no mistake found in 1 program\n"
+    assert main(["lint", "--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(RULES)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "missing: FILE"),
+        (["nothing.py"], "`nothing.py` does not exist"),
+        (["README.md"], "is not a Python program"),
+        (["README.md", "--select", "L1"], "there is no rule `L1`"),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert main(["lint", *words]) == 2
+    message = capsys.readouterr().err
+    assert said in message
+    assert message.count("\n") == 1
+
+
+@given(st.data())
+def test_cut_and_mixed_programs_never_break_a_rule(data: st.DataObject) -> None:
+    """Statements of all samples in any order: still Python, and mostly nonsense."""
+    every = [text for texts in (*BAD.values(), *GOOD.values()) for text in texts]
+    chosen = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3))
+    text = "\n".join(chosen)
+    assert all(one.line <= text.count("\n") + 1 for one in lint_text(PATH, text))
