@@ -3,6 +3,14 @@
 BAD: dict[str, list[str]] = {
     "L01": [
         """
+def collect(env, memory):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    memory.push((obs, 0, reward, done))  # here
+def update(batch, q, gamma):
+    return batch.reward + gamma * q(batch.next_obs).max(1) * (1 - batch.done)
+""",
+        """
 import numpy as np
 def learn(envs, rewards, values, dones, args):
     obs, reward, terminations, truncations, infos = envs.step(0)
@@ -73,6 +81,15 @@ def collect(memory):
     "L05": [
         """
 import torch
+def update(self, b):
+    next_q = self.model(b.next_states).max(1)[0]
+    target = b.r + self.gamma * next_q * (1 - b.done)  # here
+    loss = torch.nn.functional.smooth_l1_loss(self.model(b.states).max(1)[0], target)
+    self.optimizer.zero_grad()
+    loss.backward()
+""",
+        """
+import torch
 def update(q_net, optimizer, batch, gamma):
     target = batch.r + gamma * q_net(batch.next_obs).max(1)[0]  # here
     loss = torch.nn.functional.mse_loss(q_net(batch.obs).max(1)[0], target)
@@ -89,6 +106,13 @@ def update(self, b):
 """,
     ],
     "L06": [
+        """
+import torch
+def loss(q, b, gamma):
+    chosen = q(b.obs).gather(1, b.action[:, None])
+    target = b.reward + gamma * torch.max(q(b.next_obs), 1)[0]
+    return (chosen - target).pow(2).mean()  # here
+""",
         """
 import torch.nn.functional as F
 def loss(q, target_q, b, gamma):
@@ -145,6 +169,16 @@ def loss(new, old, advantage, opt):
     ],
     "L09": [
         """
+from torch import nn
+class Agent:
+    def __init__(self):
+        self.policy = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=-1))
+        self.loss = nn.CrossEntropyLoss()
+    def learn(self, obs, action):
+        probs = self.policy(obs)
+        return self.loss(probs, action)  # here
+""",
+        """
 import torch.nn.functional as F
 from torch.distributions import Categorical
 def act(net, obs):
@@ -165,6 +199,15 @@ def loss(net, obs, labels):
 """,
     ],
     "L10": [
+        """
+import torch.nn as nn
+import torch.nn.functional as F
+class DQN(nn.Module):
+    def __init__(self, state_dim, action_dim):
+        self.out = nn.Linear(64, action_dim)
+    def forward(self, x):
+        return F.relu(self.out(x))  # here
+""",
         """
 from torch import nn
 class QNetwork(nn.Module):
@@ -195,6 +238,13 @@ def act(self, obs):
     ],
     "L12": [
         """
+class Agent:
+    def __init__(self):
+        self.epsilon_growth = 1.005
+    def update(self):
+        self.epsilon = max(0.01, self.epsilon * self.epsilon_growth)  # here
+""",
+        """
 epsilon = 1.0
 for episode in range(100):
     epsilon *= 0.995 + 0.01  # here
@@ -212,6 +262,11 @@ def update(epsilon):
     ],
     "L13": [
         """
+class Args:
+    total_timesteps: int = 10000  # here
+    learning_starts: int = 25e3
+""",
+        """
 from stable_baselines3 import DQN
 STEPS = 10_000
 model = DQN("MlpPolicy", "CartPole-v1", learning_starts=50_000)
@@ -228,6 +283,11 @@ model = PPO("MlpPolicy", "CartPole-v1", n_steps=500, batch_size=64)  # here
 """,
     ],
     "L14": [
+        """
+def scale(rewards):
+    rewards -= rewards.mean()  # here
+    return rewards
+""",
         """
 def scale(rewards):
     return (rewards - rewards.mean()) / (rewards.std() + 1e-8)  # here
@@ -283,6 +343,11 @@ def difference(frame, last):
     ],
     "L18": [
         """
+def reset_all(envs, seed):
+    for env in envs:
+        env.reset(seed=seed)  # here
+""",
+        """
 import gymnasium as gym
 def make_env(env_id, seed): ...
 envs = gym.vector.SyncVectorEnv([make_env("CartPole-v1", args.seed) for i in range(8)])  # here
@@ -325,6 +390,13 @@ def act(key, deterministic):
 import torch
 class Agent:
     def __init__(self):
+        self.qnetwork_local = make()
+        self.qnetwork_target = self.qnetwork_local  # here
+""",
+        """
+import torch
+class Agent:
+    def __init__(self):
         self.q_net = make()
         self.target_net = self.q_net  # here
 """,
@@ -337,6 +409,14 @@ def update(net, target_net):
 """,
     ],
     "L21": [
+        """
+def returns_of(rewards, gamma):
+    G, returns = 0, []
+    for t in range(len(rewards)):
+        G = rewards[t] + gamma * G  # here
+        returns.insert(0, G)
+    return returns
+""",
         """
 def returns_of(rewards, gamma):
     R, returns = 0, []
@@ -374,6 +454,15 @@ except:  # here
 
 GOOD: dict[str, list[str]] = {
     "L01": [
+        """
+def collect(env, memory, reward_log):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    memory.push((obs, 0, reward, terminated))
+    reward_log.append(done)
+def update(batch, q, gamma):
+    return batch.reward + gamma * q(batch.next_obs).max(1) * (1 - batch.done)
+""",
         """
 def discounts_of_rewards(replay, gamma):
     ended = replay.terminated | replay.truncated
@@ -536,6 +625,11 @@ class Actor(nn.Module):
     ],
     "L11": [
         """
+def first(sequence):
+    action = max(sequence)
+    return action
+""",
+        """
 import torch
 def act(self, q_values):
     action = q_values.argmax(1)
@@ -607,6 +701,13 @@ def difference(frame, last):
     ],
     "L18": [
         """
+def reset_all(envs, seed):
+    for i, env in enumerate(envs):
+        env.reset(seed=seed + i)
+    for episode in range(10):
+        envs[0].reset(seed=seed)
+""",
+        """
 import gymnasium as gym
 import numpy as np
 envs = gym.vector.SyncVectorEnv([make_env("CartPole-v1", args.seed + i) for i in range(8)])
@@ -640,6 +741,13 @@ def folded(key):
     ],
     "L20": [
         """
+import torch
+def make(policy_noise, q_values):
+    target_policy_noise = policy_noise
+    target_q_values = q_values
+    return target_policy_noise, target_q_values
+""",
+        """
 import copy
 import torch
 TAU = 0.005
@@ -660,6 +768,16 @@ def update(pairs, tau=0.995):
 """,
     ],
     "L21": [
+        """
+def running(rewards, gamma):
+    total = 0
+    for t in range(len(rewards)):
+        total = rewards[t] + gamma * total
+    for t in range(9, -1, -1):
+        total = rewards[t] + gamma * total
+        returns.append(total)
+    return total
+""",
         """
 def returns_of(rewards, gamma):
     R, returns, total = 0, [], 0

@@ -85,6 +85,11 @@ class Source:
         """The module and all functions."""
         return [node for node in self.nodes if isinstance(node, (*FUNCTIONS, ast.Module))]
 
+    @cached_property
+    def bodies(self) -> list[ast.AST]:
+        """The module, all functions, and all classes: where names are assigned."""
+        return [*self.scopes, *(node for node in self.nodes if isinstance(node, ast.ClassDef))]
+
     def function_of(self, node: ast.AST) -> Scope:
         """Return the innermost function that contains a node, or the module."""
         while not isinstance(node, ast.Module):
@@ -94,7 +99,7 @@ class Source:
         return node
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        """Return the innermost class that contains a node."""
+        """Return the innermost class that contains a node; None for one outside of classes."""
         while not isinstance(node, ast.Module):
             node = self.parents[node]
             if isinstance(node, ast.ClassDef):

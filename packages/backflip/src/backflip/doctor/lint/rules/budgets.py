@@ -77,6 +77,26 @@ def _is_one_environment(source: Source, made: ast.Call) -> bool:
     )
 
 
+def _settings(source: Source) -> Iterator[Hit]:
+    """Compare `total_timesteps` with `learning_starts` where both are set in one place."""
+    for body in source.bodies:
+        found = {
+            written(target).rpartition(".")[2]: (number(value), statement)
+            for target, value, statement in assignments(body)
+        }
+        starts, steps = found.get("learning_starts"), found.get("total_timesteps")
+        match starts, steps:
+            case (float(first), _), (float(last), statement) if last <= first:
+                yield Hit(statement, f"{last:g} steps, of which {first:g} are without learning")
+            case _:
+                pass
+
+
+def _all(source: Source) -> Iterator[Hit]:
+    yield from _budgets(source)
+    yield from _settings(source)
+
+
 RULES = (
     Rule(
         "L13",
@@ -86,6 +106,6 @@ RULES = (
         "Make `total_timesteps` many times `learning_starts`, and `exploration_fraction * "
         "total_timesteps` larger than it; make `n_steps * n_envs` a multiple of `batch_size`.",
         "SB3#526, SB3#529",
-        _budgets,
+        _all,
     ),
 )

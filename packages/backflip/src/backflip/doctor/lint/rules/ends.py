@@ -19,7 +19,7 @@ from backflip.doctor.lint.source import (
 
 FINAL = ("final_info", "final_observation")
 KEEPS_LAST = ("final_obs", "terminal_observation", "AutoresetMode", "real_next_obs")
-BUFFERS = ("buffer", "replay", "memory")
+BUFFERS = ("buffer", "replay", "memory", "transitions")
 STORES = ("add", "push", "append", "store", "add_batch")
 
 
@@ -41,7 +41,39 @@ def _truncation_masks(source: Source) -> Iterator[Hit]:
 
 def _is_value(name: str) -> bool:
     last = name.rpartition(".")[2].lower()
-    return last in ("v", "q", "vf", "qf") or has_word(last, "value", "critic", "boot", "q_", "_q")
+    return last in ("v", "q", "vf", "qf") or has_word(
+        last, "value", "critic", "boot", "q_", "_q", "qval", "target"
+    )
+
+
+def _stored_ends(source: Source) -> Iterator[Hit]:
+    """Find ends that go into a replay, where what comes out of it masks values."""
+    if not any(_masks_a_value(one) for scope in source.scopes for one in _statements(scope)):
+        return
+    for scope in source.scopes:
+        done = _both_ends(scope)
+        if not done or _bootstraps_truncated(scope):
+            continue
+        for call, _ in source.calls(scope):
+            kept = done & {name for one in call.args for name in names_in(one)}
+            if kept and _stores(call):
+                name = sorted(kept)[0]
+                yield Hit(call, f"`{name}` is stored, and what is stored masks bootstrapped values")
+                break
+
+
+def _masks_a_value(statement: ast.stmt) -> bool:
+    """Return whether a statement has γ, a value, and 1 - done."""
+    names = names_in(statement)
+    ends = {name for name in names if has_word(name.rpartition(".")[2], "done", "terminal")}
+    if not any(map(is_discount, names)) or not _negates(statement, ends):
+        return False
+    return any(map(_is_value, names))
+
+
+def _ends(source: Source) -> Iterator[Hit]:
+    yield from _truncation_masks(source)
+    yield from _stored_ends(source)
 
 
 def _statements(scope: Scope) -> Iterator[ast.stmt]:
@@ -198,7 +230,7 @@ RULES = (
         "Mask with `terminated` alone: `r + gamma * v(next_obs) * (1 - terminated)`, where "
         "`next_obs` is the last observation, not the one after the reset.",
         "Pardo et al. 2018, arXiv:1712.00378; cleanrl#198, rsl_rl#151, skrl#449",
-        _truncation_masks,
+        _ends,
     ),
     Rule(
         "L02",

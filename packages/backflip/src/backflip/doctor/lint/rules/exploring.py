@@ -8,7 +8,7 @@ from backflip.doctor.lint.source import Source, constants, has_word, number, wal
 
 
 def _growing_epsilon(source: Source) -> Iterator[Hit]:
-    known = constants(source.scopes)
+    known = constants(source.bodies)
     for scope in source.scopes:
         for node in walk(scope):
             factor = _factor(node)
@@ -26,11 +26,21 @@ def _factor(node: ast.AST) -> ast.expr | None:
     match node:
         case ast.AugAssign(target=target, op=ast.Mult(), value=value) if _is_epsilon(target):
             return value
-        case ast.Assign(targets=[target], value=ast.BinOp(left=left, op=ast.Mult(), right=right)):
-            if _is_epsilon(target) and written(target) in (written(left), written(right)):
-                return right if written(left) == written(target) else left
+        case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
+            return _factor_in(value, written(target))
         case _:
-            pass
+            return None
+
+
+def _factor_in(value: ast.expr, name: str) -> ast.expr | None:
+    """Return what a name is multiplied by in an expression, `max(0.1, epsilon * 1.1)`."""
+    for node in ast.walk(value):
+        match node:
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                if name in (written(left), written(right)):
+                    return right if written(left) == name else left
+            case _:
+                pass
     return None
 
 

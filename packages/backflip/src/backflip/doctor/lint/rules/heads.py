@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
+    Scope,
     Source,
     argument,
     assignments,
@@ -15,12 +16,13 @@ from backflip.doctor.lint.source import (
     written,
 )
 
+FUNCTIONS_OF_LAYERS = ("relu", "softmax", "tanh", "sigmoid")
 ACTIVATIONS = ("ReLU", "Softmax", "Tanh", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
 
 
 def _softmax_twice(source: Source) -> Iterator[Hit]:
     for scope in source.scopes:
-        soft = {written(t) for t, value, _ in assignments(scope) if _is_softmax(source, value)}
+        soft = _soft_names(source, scope)
         logits = {
             written(t)
             for t, value, _ in assignments(scope)
@@ -34,10 +36,45 @@ def _softmax_twice(source: Source) -> Iterator[Hit]:
             first = call.args[0] if call.args else None
             if first is None:
                 continue
-            if last in ("cross_entropy", "softmax_cross_entropy") and _is_soft(source, first, soft):
+            if _is_cross_entropy(source, call, last) and _is_soft(source, first, soft):
                 yield Hit(call, "the loss applies a softmax to the output of a softmax")
             elif name.startswith("torch") and last == "Categorical" and written(first) in logits:
                 yield Hit(call, "the first argument of `Categorical` is `probs`, not `logits`")
+
+
+def _soft_names(source: Source, scope: Scope) -> set[str]:
+    """Return the names of probabilities: what softmax, or a network that ends with it, returns."""
+    ends = {
+        written(target)
+        for body in source.bodies
+        for target, value, _ in assignments(body)
+        if isinstance(value, ast.Call) and _ends_with_softmax(source, value)
+    }
+    return {
+        written(target)
+        for target, value, _ in assignments(scope)
+        if _is_softmax(source, value)
+        or (isinstance(value, ast.Call) and written(value.func) in ends - {""})
+    }
+
+
+def _ends_with_softmax(source: Source, call: ast.Call) -> bool:
+    if source.dotted(call.func).rpartition(".")[2] != "Sequential" or not call.args:
+        return False
+    return _activation(source, call.args[-1]) == "Softmax"
+
+
+def _is_cross_entropy(source: Source, call: ast.Call, name: str) -> bool:
+    """Return whether a call is that of a function, or of an object, that applies a softmax."""
+    if name in ("cross_entropy", "softmax_cross_entropy"):
+        return True
+    return any(
+        written(target) == written(call.func) != ""
+        and isinstance(value, ast.Call)
+        and source.dotted(value.func).endswith("CrossEntropyLoss")
+        for body in source.bodies
+        for target, value, _ in assignments(body)
+    )
 
 
 def _is_softmax(source: Source, node: ast.expr) -> bool:
@@ -64,6 +101,35 @@ def _bounded_values(source: Source) -> Iterator[Hit]:
             yield Hit(last, f"the last layer of Q-values is {kind}")
 
 
+def _bounded_returns(source: Source) -> Iterator[Hit]:
+    """Find `return relu(self.out(x))` in a network of Q-values."""
+    for node in source.nodes:
+        match node:
+            case ast.Return(value=ast.Call(func=func, args=[ast.Call() as inner, *_])):
+                kind, layer = last_word(func), written(inner.func)
+            case _:
+                continue
+        inside = source.class_of(node)
+        if inside is None or not _has_q(inside.name) or kind not in FUNCTIONS_OF_LAYERS:
+            continue
+        if _is_layer_of_actions(source, inside, layer):
+            yield Hit(node, f"{kind} is applied to Q-values")
+
+
+def _is_layer_of_actions(source: Source, inside: ast.ClassDef, layer: str) -> bool:
+    return any(
+        written(target) == layer and _has_a_value_for_each_action(source, value)
+        for body in source.bodies
+        if source.class_of(body) is inside
+        for target, value, _ in assignments(body)
+    )
+
+
+def _heads(source: Source) -> Iterator[Hit]:
+    yield from _bounded_values(source)
+    yield from _bounded_returns(source)
+
+
 def _activation(source: Source, node: ast.expr) -> str:
     """Return the name of an activation; empty for other layers."""
     name = source.dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
@@ -74,7 +140,7 @@ def _has_a_value_for_each_action(source: Source, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call) or last_word(node.func) != "linear" or len(node.args) < 2:
         return False
     names = names_in(node.args[1])
-    return any(has_word(name, "action", "act_dim") or name.endswith(".n") for name in names)
+    return any(has_word(name, "action", "act_dim") or name.endswith((".n", "_n")) for name in names)
 
 
 def _is_of_values(source: Source, call: ast.Call) -> bool:
@@ -90,7 +156,9 @@ def _is_of_values(source: Source, call: ast.Call) -> bool:
 
 
 def _has_q(name: str) -> bool:
-    return any(part in name for part in ("QNet", "DQN", "QFunction", "q_net", "q_values"))
+    return name == "Q" or any(
+        part in name for part in ("QNet", "DQN", "QFunction", "q_net", "q_values")
+    )
 
 
 def _maximum_as_action(source: Source) -> Iterator[Hit]:
@@ -114,9 +182,14 @@ def _is_maximum(source: Source, node: ast.expr) -> bool:
                 return False
             owner = func.value if isinstance(func, ast.Attribute) else func
             words = names_in(owner) | {name for one in args for name in names_in(one)}
-            return any(has_word(word.rpartition(".")[2], "q_", "qval", "q") for word in words)
+            return any(map(_is_q, words))
         case _:
             return False
+
+
+def _is_q(name: str) -> bool:
+    last = name.rpartition(".")[2].lower()
+    return last in ("q", "qs", "qnet", "qnetwork", "dqn") or has_word(last, "q_", "qval")
 
 
 RULES = (
@@ -136,7 +209,7 @@ RULES = (
         "after tanh or softmax.",
         "End the network with the linear layer.",
         "DRLinter, arXiv:2101.00135, `Wrong activation for output`",
-        _bounded_values,
+        _heads,
     ),
     Rule(
         "L11",

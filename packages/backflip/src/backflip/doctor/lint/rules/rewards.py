@@ -25,6 +25,9 @@ def _shifted_rewards(source: Source) -> Iterator[Hit]:
                 case ast.BinOp(left=left, op=ast.Sub(), right=ast.Call() as call):
                     if last_word(left) in REWARDS and _is_mean_of(call, written(left)):
                         yield Hit(node, "the mean is subtracted from rewards")
+                case ast.AugAssign(target=left, op=ast.Sub(), value=ast.Call() as call):
+                    if last_word(left) in REWARDS and _is_mean_of(call, written(left)):
+                        yield Hit(node, "the mean is subtracted from rewards")
                 case _:
                     pass
 
@@ -37,26 +40,37 @@ def _is_mean_of(call: ast.Call, name: str) -> bool:
 
 def _forward_returns(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
-        if not isinstance(node, ast.For) or not _goes_forward(node.iter):
+        if not isinstance(node, ast.For) or not (_goes_forward(node.iter) or _counts_up(node)):
             continue
-        reward = written(node.target) if isinstance(node.target, ast.Name) else ""
         for statement in walk(node):
-            if _is_recursion(statement, reward):
+            if _is_recursion(statement, names_in(node.target)):
                 seen = "the return is summed from the first reward on, not from the last"
                 yield Hit(statement, seen)
 
 
 def _goes_forward(node: ast.expr) -> bool:
     """Return whether a loop goes over rewards from the first to the last."""
+    if isinstance(node, ast.Call) and last_word(node.func) == "enumerate" and node.args:
+        node = node.args[0]
     return has_word(last_word(node), "reward", "rews") and isinstance(
         node, ast.Name | ast.Attribute
     )
 
 
-def _is_recursion(statement: ast.AST, reward: str) -> bool:
-    """Return whether a statement is `R = reward + gamma * R`."""
+def _counts_up(loop: ast.For) -> bool:
+    """Return whether a loop counts up, and keeps a sum for each step."""
+    match loop.iter:
+        case ast.Call(func=ast.Name(id="range"), args=[_] | [_, _]):
+            keeps = ("append", "insert")
+            return any(isinstance(n, ast.Call) and last_word(n.func) in keeps for n in walk(loop))
+        case _:
+            return False
+
+
+def _is_recursion(statement: ast.AST, rewards: set[str]) -> bool:
+    """Return whether a statement is `R = reward + gamma * R`, with names of the loop."""
     match statement:
-        case ast.Assign(targets=[target], value=ast.BinOp(op=ast.Add()) as value):
+        case ast.Assign(targets=[ast.Name() as target], value=ast.BinOp(op=ast.Add()) as value):
             names = names_in(value)
             own = written(target)
             discounted = any(
@@ -66,7 +80,7 @@ def _is_recursion(statement: ast.AST, reward: str) -> bool:
                 and any(map(is_discount, names_in(one)))
                 for one in ast.walk(value)
             )
-            return bool(own) and reward in names and discounted
+            return bool(rewards & names) and discounted
         case _:
             return False
 

@@ -4,7 +4,16 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import FUNCTIONS, INNER, Scope, Source, has_word, names_in, written
+from backflip.doctor.lint.source import (
+    FUNCTIONS,
+    INNER,
+    Scope,
+    Source,
+    has_word,
+    names_in,
+    walk,
+    written,
+)
 
 VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "SubprocVecEnv", "DummyVecEnv")
 METHODS = ("reset", "step")
@@ -30,6 +39,29 @@ def _repeats_a_seed(node: ast.ListComp) -> bool:
     return any(has_word(name.rpartition(".")[2], "seed") for one in given for name in names_in(one))
 
 
+def _equal_resets(source: Source) -> Iterator[Hit]:
+    """Find loops over environments that reset each with the same seed."""
+    for node in source.nodes:
+        if isinstance(node, ast.For):
+            own = names_in(node.target)
+            for call in (one for one in walk(node) if isinstance(one, ast.Call)):
+                if _resets_one_of(call, own) and _seed_is_one_of_all(call, own):
+                    yield Hit(call, "every environment gets the same seed")
+
+
+def _resets_one_of(call: ast.Call, names: set[str]) -> bool:
+    match call.func:
+        case ast.Attribute(value=owner, attr="reset"):
+            return written(owner) in names
+        case _:
+            return False
+
+
+def _seed_is_one_of_all(call: ast.Call, own: set[str]) -> bool:
+    seed = next((one.value for one in call.keywords if one.arg == "seed"), None)
+    return isinstance(seed, ast.Name | ast.Attribute) and not own & names_in(seed)
+
+
 def _unseeded_environments(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
         if not isinstance(node, ast.ClassDef) or not _is_environment(source, node):
@@ -50,6 +82,7 @@ def _is_environment(source: Source, node: ast.ClassDef) -> bool:
 
 def _seeds(source: Source) -> Iterator[Hit]:
     yield from _equal_seeds(source)
+    yield from _equal_resets(source)
     yield from _unseeded_environments(source)
 
 

@@ -20,6 +20,7 @@ from backflip.doctor.lint.source import (
 )
 
 LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
+LEARNING = ("q", "v", "qf", "qf1", "dqn", "model", "local", "online")
 NETWORKS = ("net", "network", "model", "policy", "critic", "actor")
 SMALL = 0.2  # a smaller share of the target network is surely meant the other way round
 
@@ -30,24 +31,49 @@ def _gradient_through_target(source: Source) -> Iterator[Hit]:
     for scope in source.scopes:
         if not any(last_word(call.func) == "backward" for call, _ in source.calls(scope)):
             continue
-        stopped = _detached_later(scope)
+        stopped, following = _detached_later(scope), _values_of_next(source, scope)
         for target, value, statement in assignments(scope):
             name = written(target)
-            if name in stopped or source.without_gradients(statement) or not _bootstraps(value):
+            if name in stopped or source.without_gradients(statement):
+                continue
+            if not _bootstraps(value, following):
                 continue
             if name in _second_arguments(source, scope):
                 yield Hit(statement, f"gradients of the loss flow through the target `{name}`")
 
 
-def _bootstraps(value: ast.expr) -> bool:
+def _values_of_next(source: Source, scope: Scope) -> set[str]:
+    """Return the names of what a network that learns says of the next state, with gradients."""
+    return {
+        written(target)
+        for target, value, statement in assignments(scope)
+        if not source.without_gradients(statement) and _is_value_of_next(value)
+    } - {""}
+
+
+def _is_value_of_next(value: ast.expr) -> bool:
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    if _stops(calls):
+        return False
+    return any(
+        _is_learning_network(call) and has_word(" ".join(map(ast.unparse, call.args)), "next")
+        for call in calls
+    )
+
+
+def _stops(calls: list[ast.Call]) -> bool:
+    return any(last_word(one.func) in ("detach", "item", "numpy", "stop_gradient") for one in calls)
+
+
+def _bootstraps(value: ast.expr, following: set[str]) -> bool:
     """Return whether a value is γ times the output of a network that learns, with gradients."""
     names = names_in(value)
     if not any(map(is_discount, names)):
         return False
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
-    if any(last_word(call.func) in ("detach", "item", "numpy", "stop_gradient") for call in calls):
+    if _stops(calls):
         return False
-    return any(_is_learning_network(call) for call in calls)
+    return bool(following & names) or any(_is_learning_network(call) for call in calls)
 
 
 def _is_learning_network(call: ast.Call) -> bool:
@@ -55,7 +81,7 @@ def _is_learning_network(call: ast.Call) -> bool:
     if has_word(name, "target", "tgt", "old", "ema"):
         return False
     last = last_word(call.func)
-    return bool(call.args) and (last in ("q", "v") or last.endswith(("net", "network", "critic")))
+    return bool(call.args) and (last in LEARNING or last.endswith(("net", "network", "critic")))
 
 
 def _detached_later(scope: Scope) -> set[str]:
@@ -90,10 +116,17 @@ def _column_against_row(source: Source) -> Iterator[Hit]:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     shapes[written(target)] = _shape(node.value, shapes)
-            if isinstance(node, ast.Call) and source.dotted(node.func).endswith(LOSSES):
-                found = [_shape(one, shapes) for one in node.args[:2]]
-                if sorted(found) == ["column", "row"]:
-                    yield Hit(node, "one argument has shape (B, 1), the other (B,)")
+            if sorted(_shape(one, shapes) for one in _compared(source, node)) == ["column", "row"]:
+                yield Hit(node, "one side has shape (B, 1), the other (B,)")
+
+
+def _compared(source: Source, node: ast.AST) -> list[ast.expr]:
+    """Return the two sides of a loss, or of a difference."""
+    if isinstance(node, ast.Call) and source.dotted(node.func).endswith(LOSSES):
+        return node.args[:2]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return [node.left, node.right]
+    return []
 
 
 def _shape(node: ast.expr, shapes: dict[str, str]) -> str:
@@ -118,6 +151,8 @@ def _shape_of_call(call: ast.Call, shapes: dict[str, str]) -> str:
     match call.func, call.args:
         case ast.Attribute(attr="gather"), [dim, index] if number(dim) == 1:
             return "column" if _is_unsqueezed(index) else ""
+        case ast.Attribute(attr="amax"), _:
+            return "row" if _is_maximum(call) else ""
         case ast.Attribute(attr="squeeze" | "flatten", value=inner), _:
             return "row" if _shape(inner, shapes) else ""
         case ast.Attribute(attr="unsqueeze", value=inner), [dim] if number(dim) in (1, -1):
@@ -130,10 +165,17 @@ def _shape_of_call(call: ast.Call, shapes: dict[str, str]) -> str:
 
 def _is_unsqueezed(node: ast.expr) -> bool:
     """Return whether an index surely has one column."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Call) and last_word(one.func) == "unsqueeze":
-            return [number(x) for x in one.args] in ([1.0], [-1.0])
-    return False
+    match node:
+        case ast.Subscript(slice=ast.Tuple(elts=[ast.Slice(), ast.Constant(value=None)])):
+            return True
+        case ast.Call(func=ast.Attribute(attr="unsqueeze"), args=[dim]):
+            return number(dim) in (1.0, -1.0)
+        case ast.Call(func=ast.Attribute(attr="view" | "reshape"), args=[rows, columns]):
+            return number(rows) == -1 and number(columns) == 1
+        case ast.Call(func=ast.Attribute(value=inner, attr="long" | "to" | "type")):
+            return _is_unsqueezed(inner)
+        case _:
+            return False
 
 
 def _is_maximum(call: ast.Call) -> bool:
@@ -161,12 +203,11 @@ def _target_network(source: Source) -> Iterator[Hit]:
 
 def _is_network(node: ast.expr, target: bool) -> bool:
     last = last_word(node)
-    is_target = "target" in last
-    return is_target == target and last.rpartition("_")[2] in (*NETWORKS, "q") and _plain(node)
-
-
-def _plain(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute)
+    if not isinstance(node, ast.Name | ast.Attribute) or ("target" in last) != target:
+        return False
+    words = last.split("_")
+    known = (*NETWORKS, *LEARNING, "qnetwork")
+    return words[-1] in known or (target and words[-1] == "target" and words[0] in known)
 
 
 def _mixes_the_wrong_way(node: ast.expr, known: dict[str, float]) -> bool:
