@@ -3,12 +3,15 @@
 It is high where few other states are, so the policy spreads over the states it can reach, and the
 first clips differ:
 
-    r(s') = log(1 + ‖z(s') - z_k(s')‖) / c
+    r(s') = 0.1 (log(1 + ‖z(s') - z_k(s')‖) - m) / c
 
 z(s') is the observation after the step as a vector of D numbers, each in standard deviations of the
 batch (of pictures all pixels in one unit) and divided by √D; z_k(s') is the k-th nearest of up to
-`PARTICLES` rows spread over the batch, without the row itself; c is the root mean square over the
-batch, so that the reward has the scale of a learned one.
+`PARTICLES` rows spread over the batch, without the row itself; m is the mean over the batch and c
+the standard deviation, at least m / 100. The reward is small, and its mean is subtracted, because
+most of it may be what the policy does not change, such as cars that drive by, and lasts for many
+steps. Values are then large, and their gradients make a policy deterministic that shares layers
+with them: of MinAtar's Freeway with m = 0 as well as with 1 in place of 0.1.
 
 What the batch is decides what "few other states" means. On-policy it is a rollout. In JAX,
 off-policy, it is the rows drawn from the replay, which holds all states seen so far: the reward is
@@ -19,7 +22,7 @@ within its rollout, and keeps it until the next phase (`backflip.drivers.replay_
 Source: the particle estimate of the entropy of states, Liu & Abbeel 2021 (APT), arXiv:2103.04551,
 eqs. 4 and 5, and Lee et al. 2021 (PEBBLE), arXiv:2106.05091, section 4.1. Departures: one nearest
 neighbour, the k-th, as in PEBBLE, with the constant 1 of APT in the logarithm; a part of a batch
-instead of the whole replay; no representation is learned.
+instead of the whole replay; mean and scale as above; no representation is learned.
 """
 
 from typing import Any, NamedTuple
@@ -36,6 +39,8 @@ PARTICLES = 512
 NEIGHBOUR = 5  # k
 ROWS_AT_ONCE = 256  # whose distances are computed together, to save memory
 LEAST_DEVIATION = 1e-6
+SCALE = 0.1  # standard deviation of the reward
+LEAST_SHARE = 0.01  # of the mean distance; smaller deviations are rounding noise
 
 
 class MayExplore(NamedTuple):
@@ -57,9 +62,12 @@ def exploring_reward(spec: EnvSpec, batch: Transition) -> Float[Array, "T N"]:
     states = observation_vectors(spec, frames.reshape(rows, *frames.shape[2:]))
     valid = batch.valid.reshape(rows)
     found = jnp.log1p(neighbour_distances(_scaled(states, valid, alike=spec.is_pixels), valid))
-    found = jnp.where(valid, found, 0.0)
-    mean_square = jnp.square(found).sum() / _count(valid)
-    return (found * jax.lax.rsqrt(jnp.maximum(mean_square, 1e-12))).reshape(batch.valid.shape)
+    mean = jnp.where(valid, found, 0.0).sum() / _count(valid)
+    centred = jnp.where(valid, found - mean, 0.0)
+    deviation = jnp.sqrt(jnp.square(centred).sum() / _count(valid))
+    unit = jnp.maximum(deviation, LEAST_SHARE * mean)
+    scaled = SCALE * centred / jnp.maximum(unit, LEAST_DEVIATION)
+    return scaled.reshape(batch.valid.shape)
 
 
 def neighbour_distances(
