@@ -3,7 +3,8 @@
 `backflip.train("ppo", "CartPole-v1", seeds=10)` learns from an environment's own reward,
 `backflip.teach("dot", labels=100)` from preferences. `backflip.load_policy("latest")` acts with
 what was learned, `backflip.load_reward("latest")` is the reward that was taught,
-`backflip.load_run("latest")` opens its numbers. `backflip.log("loss", x)` is `runshelf.log`.
+`backflip.load_run("latest")` opens its numbers. `backflip.log("loss", x)` is `runshelf.log`;
+`backflip.tap("loss", x)` is for compiled programs.
 Importing the package imports nothing heavy.
 """
 
@@ -13,6 +14,7 @@ from runshelf.logger.lazy import LOGGING, logging_function
 
 if TYPE_CHECKING:
     from backflip.api import teach, teach_more
+    from backflip.core.taps import tap, taps
     from backflip.loading import load_policy, load_reward, load_run
     from backflip.training.train import train, train_more
     from runshelf.logger.log import clip, image, log, rate, timed
@@ -25,6 +27,8 @@ __all__ = [
     "load_run",
     "log",
     "rate",
+    "tap",
+    "taps",
     "teach",
     "teach_more",
     "timed",
@@ -43,6 +47,10 @@ def __getattr__(name: str) -> Any:
         from backflip import api  # noqa: PLC0415
 
         return getattr(api, name)
+    if name in ("tap", "taps"):
+        from backflip.core import taps  # noqa: PLC0415
+
+        return getattr(taps, name)
     if name in ("load_policy", "load_reward", "load_run"):
         from backflip import loading  # noqa: PLC0415
 
