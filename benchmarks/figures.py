@@ -32,12 +32,15 @@ that was measured.
 `python benchmarks/figures.py` writes this page, and the tables of the README and of the algorithms,
 from `docs/scores/*.json` and `docs/results/measured.json`. `make battery` measures the rows again
 and says which no longer hold. [The log](log.md) has the dated runs and what was tried.
+
+![Every seed of the tasks that were taught, with the mean and the bar](pictures/taught.svg)
 """
 # Rows of the README: file in docs/scores, first cell.
 HIGHLIGHTS = {
     "teach-dot-goal-50-60": "`teach dot`, share of the optimum",
     "teach-Pendulum-v1": "`teach Pendulum-v1`",
     "teach-MinAtar-Breakout-1000": "`teach MinAtar/Breakout-v1`",
+    "teach-Pong-1000": "`teach ALE/Pong-v5`",
     "ppo-CartPole-v1-first": "`train ppo CartPole-v1`",
     "ppo-MinAtar-Breakout-v1": "`train ppo MinAtar/Breakout-v1`",
 }

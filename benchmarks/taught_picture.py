@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from rows import Row
 
-_LEFT, _RIGHT, _ROW, _TOP, _WIDTH = 270, 110, 26, 56, 860
+_LEFT, _RIGHT, _ROW, _TOP, _WIDTH = 270, 170, 26, 56, 920
 _STYLE = """
 .paper { fill: #ffffff } .ink { fill: #1f2328 } .soft { fill: #59636e } .track { stroke: #d8dee4 }
 .seed { fill: #0b62c4; fill-opacity: .55 } .mean { stroke: #0b62c4; stroke-width: 3 }
