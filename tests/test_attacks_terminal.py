@@ -53,6 +53,7 @@ COMMANDS: dict[str, list[str]] = {
     "resume": ["resume RUN", "resume EVIL"],
     "watch": ["watch RUN", "watch EVIL"],
     "export-policy": ["export-policy RUN OUT", "export-policy EVIL OUT"],
+    "lint": ["lint PROGRAM", "lint PROGRAM --json", "lint BROKEN", "lint EVIL", "lint --EVIL"],
     "labels": ["labels export RUN OUT", "labels import RUN PROGRESS", "labels EVIL"],
     "teach": ["teach EVIL", "teach --more RUN", "teach dot --teacher EVIL"],
     "train": [
@@ -164,10 +165,13 @@ def test_no_command_prints_control_characters_of_a_run(
     home, run, other = attacked
     progress = tmp_path / "progress.csv"
     progress.write_text(f"time/total_timesteps,loss{EVIL.replace(chr(13), '')}\n1,2\n")
+    found_in, broken = tmp_path / f"a{EVIL.replace('/', '')}.py", tmp_path / "broken.py"
+    found_in.write_text(f"eps = 1.0\neps *= 1.1  # {EVIL.replace(chr(13), '')}\n")
+    broken.write_text(f"eps = {EVIL}\n")
     leaked: dict[str, set[str]] = {}
     for number, line in enumerate(command_lines(program)):
         words = {"RUN": run.name, "OTHER": other.name, "OUT": str(tmp_path / f"out{number}")}
-        words["PROGRESS"] = str(progress)
+        words |= {"PROGRESS": str(progress), "PROGRAM": str(found_in), "BROKEN": str(broken)}
         argv = [words.get(word, word).replace("EVIL", EVIL) for word in line.split()]
         run_program(program, [argv[0], *_home_option(argv, home), *argv[1:]])
         out, err = capfd.readouterr()
