@@ -98,4 +98,4 @@ class StepCache:
         self._rows[used : used + more] = every[alive]
         sums = (alive[:, None].astype(np.float32) @ every)[:, 0]
         self._sums = np.concatenate([self._sums, sums])
-        self._alive = np.concatenate([self._alive, alive]) if used else alive
+        self._alive = np.concatenate([self._alive, alive]) if len(self._alive) else alive
