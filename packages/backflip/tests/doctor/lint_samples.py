@@ -65,6 +65,12 @@ class Agent:
     "L04": [
         """
 import gymnasium as gym
+envs = gym.make_vec("CartPole-v1", num_envs=4)
+new, rewards, ended, cut, _ = envs.step(0)
+replay_buffer.add(obs=old, next_obs=new, reward=rewards, terminated=ended)  # here
+""",
+        """
+import gymnasium as gym
 envs = gym.vector.SyncVectorEnv([])
 obs, _ = envs.reset()
 next_obs, rewards, terminations, truncations, infos = envs.step(0)
@@ -625,6 +631,11 @@ class Actor(nn.Module):
     ],
     "L11": [
         """
+def commonest(freq_table):
+    action = max(freq_table)
+    return action
+""",
+        """
 def first(sequence):
     action = max(sequence)
     return action
@@ -720,6 +731,23 @@ class Walk(gym.Env):
 """,
     ],
     "L19": [
+        """
+import jax
+def branches(key, noisy, keys, other_keys):
+    x = jax.random.normal(key) if noisy else jax.random.uniform(key)
+    first = [jax.random.normal(k) for k in keys]
+    second = [jax.random.uniform(k) for k in other_keys]
+    match noisy:
+        case 1:
+            return jax.random.normal(key)
+        case _:
+            return jax.random.uniform(key)
+def renewed(state):
+    for step in range(3):
+        noise = jax.random.normal(state.key)
+        state = advance(state, noise)
+    return state
+""",
         """
 import jax
 def draw(key, noisy):

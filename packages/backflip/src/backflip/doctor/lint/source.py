@@ -193,6 +193,11 @@ def argument(call: ast.Call, name: str, place: int | None = None) -> ast.expr | 
     return call.args[place]
 
 
+def arguments(call: ast.Call) -> list[ast.expr]:
+    """Return all arguments of a call, by place and by name."""
+    return [*call.args, *(one.value for one in call.keywords)]
+
+
 def number(node: ast.AST | None) -> float | None:
     """Return the value of a number, or of arithmetic on numbers; None for anything else."""
     match node:

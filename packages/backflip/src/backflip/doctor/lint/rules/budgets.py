@@ -54,7 +54,7 @@ def _too_short(
     starts = value(argument(model, "learning_starts"))
     share = value(argument(model, "exploration_fraction"))
     if starts is not None and steps <= starts:
-        yield Hit(call, f"{steps:g} steps, of which {starts:g} are without learning")
+        yield Hit(call, f"the run has {steps:g} steps, and learning starts at {starts:g}")
     elif starts is not None and share is not None and share * steps < starts:
         seen = f"ε ends its decay after {share * steps:g} steps, and learning starts at {starts:g}"
         yield Hit(call, seen)
@@ -87,12 +87,14 @@ def _settings(source: Source) -> Iterator[Hit]:
         starts, steps = found.get("learning_starts"), found.get("total_timesteps")
         match starts, steps:
             case (float(first), _), (float(last), statement) if last <= first:
-                yield Hit(statement, f"{last:g} steps, of which {first:g} are without learning")
+                yield Hit(
+                    statement, f"the run has {last:g} steps, and learning starts at {first:g}"
+                )
             case _:
                 pass
 
 
-def _all(source: Source) -> Iterator[Hit]:
+def _too_little(source: Source) -> Iterator[Hit]:
     yield from _budgets(source)
     yield from _settings(source)
 
@@ -106,6 +108,6 @@ RULES = (
         "Make `total_timesteps` many times `learning_starts`, and `exploration_fraction * "
         "total_timesteps` larger than it; make `n_steps * n_envs` a multiple of `batch_size`.",
         "SB3#526, SB3#529",
-        _all,
+        _too_little,
     ),
 )

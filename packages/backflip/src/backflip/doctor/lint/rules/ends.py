@@ -7,7 +7,7 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     Scope,
     Source,
-    argument,
+    arguments,
     assignments,
     has_word,
     is_discount,
@@ -55,7 +55,7 @@ def _stored_ends(source: Source) -> Iterator[Hit]:
         if not done or _bootstraps_truncated(scope):
             continue
         for call, _ in source.calls(scope):
-            kept = done & {name for one in call.args for name in names_in(one)}
+            kept = done & {name for one in arguments(call) for name in names_in(one)}
             if kept and _stores(call):
                 name = sorted(kept)[0]
                 yield Hit(call, f"`{name}` is stored, and what is stored masks bootstrapped values")
@@ -89,7 +89,7 @@ def _both_ends(scope: Scope) -> set[str]:
         found = {
             written(target)
             for target, value, _ in pairs
-            if _is_either_end(value) or (done & names_in(value) and not _counts(value))
+            if _is_either_end(value) or (done & names_in(value) and not _is_made_from(value))
         }
         found.discard("")
         if found <= done:
@@ -115,8 +115,8 @@ def _is_either_end(value: ast.expr) -> bool:
     return False
 
 
-def _counts(value: ast.expr) -> bool:
-    """Return whether a value is a result of comparing or of calling, not the ends themselves."""
+def _is_made_from(value: ast.expr) -> bool:
+    """Return whether a value is computed from the ends, and not the ends in another type."""
     if isinstance(value, ast.Compare | ast.IfExp):
         return True
     if not isinstance(value, ast.Call):
@@ -183,7 +183,7 @@ def _autoreset_rows(source: Source) -> Iterator[Hit]:
     for scope in source.scopes:
         after = _next_observations(scope, vectors)
         for call, _ in source.calls(scope):
-            if _stores(call) and any(written(one) in after for one in call.args):
+            if _stores(call) and any(written(one) in after for one in arguments(call)):
                 seen = (
                     "the replay gets the observation after the reset as the successor of the last"
                 )
@@ -211,14 +211,13 @@ def _next_observations(scope: Scope, vectors: set[str]) -> set[str]:
 
 
 def _stores(call: ast.Call) -> bool:
+    """Return whether a call puts something into a replay."""
     match call.func:
         case ast.Attribute(value=owner, attr=attr) if attr in STORES:
             word = last_word(owner)
             return word == "rb" or has_word(word, *BUFFERS)
         case _:
-            return argument(call, "next_obs") is not None and has_word(
-                last_word(call.func), "store"
-            )
+            return False
 
 
 RULES = (

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import Source, argument, assignments, number, written
+from backflip.doctor.lint.source import Source, argument, assignments, number, walk, written
 
 # Ids of Atari games that skip frames themselves: `ALE/Pong-v5`, `Pong-v0`, `PongDeterministic-v4`.
 SKIPS = re.compile(r"^(ALE/\w+-v5|(?!\w*NoFrameskip)[A-Z]\w*-v[04])$")
@@ -56,18 +56,12 @@ def _wrapping_bytes(source: Source) -> Iterator[Hit]:
         for target, value, _ in assignments(scope):
             kinds.setdefault(written(target), set()).add(_is_bytes(source, value))
         of_bytes = {name for name, found in kinds.items() if name and found == {True}}
-        for node in ast.walk(scope):
+        for node in walk(scope):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Add):
-                if source.function_of(node) is not scope:
-                    continue
-                both = [_is_bytes(source, one) or written(one) in of_bytes for one in _sides(node)]
-                if all(both):
+                sides = node.left, node.right
+                if all(_is_bytes(source, one) or written(one) in of_bytes for one in sides):
                     sign = "a difference" if isinstance(node.op, ast.Sub) else "a sum"
                     yield Hit(node, f"{sign} of two arrays of unsigned bytes")
-
-
-def _sides(node: ast.BinOp) -> tuple[ast.expr, ast.expr]:
-    return node.left, node.right
 
 
 def _is_bytes(source: Source, node: ast.expr) -> bool:

@@ -17,12 +17,16 @@ from backflip.doctor.lint.source import (
 )
 
 FUNCTIONS_OF_LAYERS = ("relu", "softmax", "tanh", "sigmoid")
+CROSS_ENTROPIES = ("cross_entropy", "softmax_cross_entropy")
 ACTIVATIONS = ("ReLU", "Softmax", "Tanh", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
 
 
 def _softmax_twice(source: Source) -> Iterator[Hit]:
+    made = [(t, v) for body in source.bodies for t, v, _ in assignments(body)]
+    networks = {written(t) for t, v in made if _ends_with_softmax(source, v)} - {""}
+    losses = {written(t) for t, v in made if _is_loss(source, v)} - {""}
     for scope in source.scopes:
-        soft = _soft_names(source, scope)
+        soft = _soft_names(source, scope, networks)
         logits = {
             written(t)
             for t, value, _ in assignments(scope)
@@ -36,45 +40,33 @@ def _softmax_twice(source: Source) -> Iterator[Hit]:
             first = call.args[0] if call.args else None
             if first is None:
                 continue
-            if _is_cross_entropy(source, call, last) and _is_soft(source, first, soft):
+            applies = last in CROSS_ENTROPIES or written(call.func) in losses
+            if applies and _is_soft(source, first, soft):
                 yield Hit(call, "the loss applies a softmax to the output of a softmax")
             elif name.startswith("torch") and last == "Categorical" and written(first) in logits:
                 yield Hit(call, "the first argument of `Categorical` is `probs`, not `logits`")
 
 
-def _soft_names(source: Source, scope: Scope) -> set[str]:
+def _soft_names(source: Source, scope: Scope, networks: set[str]) -> set[str]:
     """Return the names of probabilities: what softmax, or a network that ends with it, returns."""
-    ends = {
-        written(target)
-        for body in source.bodies
-        for target, value, _ in assignments(body)
-        if isinstance(value, ast.Call) and _ends_with_softmax(source, value)
-    }
     return {
         written(target)
         for target, value, _ in assignments(scope)
         if _is_softmax(source, value)
-        or (isinstance(value, ast.Call) and written(value.func) in ends - {""})
+        or (isinstance(value, ast.Call) and written(value.func) in networks)
     }
 
 
-def _ends_with_softmax(source: Source, call: ast.Call) -> bool:
-    if source.dotted(call.func).rpartition(".")[2] != "Sequential" or not call.args:
+def _ends_with_softmax(source: Source, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Call) or not node.args:
         return False
-    return _activation(source, call.args[-1]) == "Softmax"
+    kind = source.dotted(node.func).rpartition(".")[2]
+    return kind == "Sequential" and _activation(source, node.args[-1]) == "Softmax"
 
 
-def _is_cross_entropy(source: Source, call: ast.Call, name: str) -> bool:
-    """Return whether a call is that of a function, or of an object, that applies a softmax."""
-    if name in ("cross_entropy", "softmax_cross_entropy"):
-        return True
-    return any(
-        written(target) == written(call.func) != ""
-        and isinstance(value, ast.Call)
-        and source.dotted(value.func).endswith("CrossEntropyLoss")
-        for body in source.bodies
-        for target, value, _ in assignments(body)
-    )
+def _is_loss(source: Source, node: ast.expr) -> bool:
+    """Return whether a value is an object that applies a softmax and a cross-entropy."""
+    return isinstance(node, ast.Call) and source.dotted(node.func).endswith("CrossEntropyLoss")
 
 
 def _is_softmax(source: Source, node: ast.expr) -> bool:
@@ -110,7 +102,7 @@ def _bounded_returns(source: Source) -> Iterator[Hit]:
             case _:
                 continue
         inside = source.class_of(node)
-        if inside is None or not _has_q(inside.name) or kind not in FUNCTIONS_OF_LAYERS:
+        if inside is None or not _is_q(inside.name) or kind not in FUNCTIONS_OF_LAYERS:
             continue
         if _is_layer_of_actions(source, inside, layer):
             yield Hit(node, f"{kind} is applied to Q-values")
@@ -149,16 +141,7 @@ def _is_of_values(source: Source, call: ast.Call) -> bool:
     parent = source.parents[call]
     names = [inside.name] if inside is not None else []
     names += [written(target) for target in getattr(parent, "targets", [])]
-    return any(
-        name.rpartition(".")[2].lower() in ("q", "q_net", "q_network", "dqn") or _has_q(name)
-        for name in names
-    )
-
-
-def _has_q(name: str) -> bool:
-    return name == "Q" or any(
-        part in name for part in ("QNet", "DQN", "QFunction", "q_net", "q_values")
-    )
+    return any(map(_is_q, names))
 
 
 def _maximum_as_action(source: Source) -> Iterator[Hit]:
@@ -188,8 +171,9 @@ def _is_maximum(source: Source, node: ast.expr) -> bool:
 
 
 def _is_q(name: str) -> bool:
+    """Return whether a name is that of Q-values, or of a network of them."""
     last = name.rpartition(".")[2].lower()
-    return last in ("q", "qs", "qnet", "qnetwork", "dqn") or has_word(last, "q_", "qval")
+    return "q" in last.split("_") or has_word(last, "qval", "qnet", "dqn", "qfunction")
 
 
 RULES = (

@@ -9,6 +9,7 @@ from backflip.doctor.lint.source import (
     INNER,
     Scope,
     Source,
+    arguments,
     has_word,
     names_in,
     walk,
@@ -17,6 +18,7 @@ from backflip.doctor.lint.source import (
 
 VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "SubprocVecEnv", "DummyVecEnv")
 METHODS = ("reset", "step")
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Functions of jax.random that make keys from numbers, or do not consume one.
 NOT_DRAWS = ("PRNGKey", "key", "key_data", "wrap_key_data", "clone", "key_impl", "fold_in")
 
@@ -35,8 +37,8 @@ def _repeats_a_seed(node: ast.ListComp) -> bool:
     counters = {name for one in node.generators for name in names_in(one.target)}
     if not isinstance(made, ast.Call) or counters & names_in(made):
         return False
-    given = [*made.args, *(one.value for one in made.keywords)]
-    return any(has_word(name.rpartition(".")[2], "seed") for one in given for name in names_in(one))
+    names = {name for one in arguments(made) for name in names_in(one)}
+    return any(has_word(name.rpartition(".")[2], "seed") for name in names)
 
 
 def _equal_resets(source: Source) -> Iterator[Hit]:
@@ -128,17 +130,14 @@ class _Keys:
                 return self._block(body, once - targets)  # a second time: keys of before the loop
             case ast.With(body=body) | ast.Try(body=body):
                 return self._block(body, used)
+            case ast.Match(cases=cases):
+                return used.union(*(self._block(one.body, set(used)) for one in cases))
             case _:
-                used = self._expression(node, used)
-                return used - self._assigned(node)
-
-    def _assigned(self, node: ast.stmt) -> set[str]:
-        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-        return {name for one in targets if one is not None for name in names_in(one)}
+                return _forgotten(self._expression(node, used), _assigned(node))
 
     def _expression(self, node: ast.AST, used: set[str]) -> set[str]:
         used = set(used)
-        for call in (one for one in _outside_lambdas(node) if isinstance(one, ast.Call)):
+        for call in (one for one in _always_run(node) if isinstance(one, ast.Call)):
             key = self._drawn_with(call)
             if key and key in used:
                 seen = f"the key `{key}` is used a second time, and gives the same numbers"
@@ -157,12 +156,25 @@ class _Keys:
         return written(given) if isinstance(given, ast.Name | ast.Attribute) else ""
 
 
-def _outside_lambdas(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield an expression's nodes; what is inside functions runs elsewhere, or not at all."""
+def _always_run(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield an expression's nodes, without functions, comprehensions and branches in it.
+
+    These run elsewhere, with a key of their own, or not at all.
+    """
     yield node
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, INNER):
-            yield from _outside_lambdas(child)
+        if not isinstance(child, (*INNER, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)):
+            yield from _always_run(child)
+
+
+def _assigned(node: ast.stmt) -> set[str]:
+    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+    return {name for one in targets if one is not None for name in names_in(one)}
+
+
+def _forgotten(used: set[str], assigned: set[str]) -> set[str]:
+    """Return the used keys without those that are new: of `state` also `state.key`."""
+    return {key for key in used if not any(f"{key}.".startswith(f"{x}.") for x in assigned)}
 
 
 def _leaves(block: list[ast.stmt]) -> bool:
