@@ -17,6 +17,7 @@ from backflip.rewards.linear import evidence as module
 from backflip.rewards.linear import posterior
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
 from backflip.rewards.linear.model import LinearRewardModel, last_doubling
+from backflip.rewards.linear.steps import StepCache
 from backflip.rewards.representations.interface import Inputs
 from backflip.rewards.representations.slow import part_sizes
 
@@ -622,13 +623,26 @@ def test_a_resumed_model_embeds_as_one_that_was_fitted():
     assert resumed.embed(0, [], clips) is None
 
 
+def test_clips_without_alive_steps_are_kept_in_their_place():
+    labels = labels_on_clips(2)
+    dead = np.zeros((2, 3), bool), np.ones((2, 3), bool)
+    features = np.arange(12.0, dtype=np.float32).reshape(2, 3, 2)
+    cache, inputs = StepCache(2), ready().representation.initial()
+    cache.steps(inputs, labels[:1], lambda _: (features, dead[0]))
+    found = cache.steps(inputs, labels, lambda _: (features, dead[1]))
+    np.testing.assert_array_equal(found.clip, [2, 2, 2, 3, 3, 3])
+    np.testing.assert_array_equal(found.sums, [[0, 0], [0, 0], [6, 9], [24, 27]])
+    assert not found.endless
+
+
 def test_kept_features_change_nothing():
-    """Labels are added, one is undone, one changes, and with twice as many the encoder does."""
+    """Labels are added, some are undone, one changes, and with twice as many the encoder does."""
     labels = labels_on_clips(13)
     labels = [one._replace(env_steps=100 * (i // 5)) for i, one in enumerate(labels)]
     undone = [*labels[:3], labels[4]._replace(left_preferred=0.5), *labels[5:]]
+    last_but_one = [*labels[:11], labels[12]]  # undone, with the encoder of before
     old = ready()
-    for earlier in (labels[:5], labels[:6], labels[:11], undone):
+    for earlier in (labels[:5], labels[:6], labels[:12], last_but_one, undone):
         found, expected = fitted(old, earlier), fitted(ready(), earlier)
         for one, other in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
             np.testing.assert_array_equal(one, other)
