@@ -50,6 +50,14 @@ def test_our_own_programs_have_no_findings() -> None:
     assert linted.unread == []
 
 
+def test_progress_is_the_share_of_programs_that_are_done(tmp_path: Path) -> None:
+    for name in "abcd":
+        (tmp_path / f"{name}.py").write_text("x = 1\n")
+    told: list[tuple[str, float]] = []
+    lint([tmp_path], on_progress=lambda what, share: told.append((what, share)))
+    assert told == [("reading programs", share) for share in (0.0, 0.25, 0.5, 0.75)]
+
+
 def test_a_line_is_left_out_with_a_reason_and_only_with_one() -> None:
     bad = "eps = 1.0\neps *= 1.1{}\n"
     assert lines(bad.format("")) == [("L12", 2)]

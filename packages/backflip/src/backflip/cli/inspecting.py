@@ -4,10 +4,10 @@ import argparse
 import contextlib
 import math
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backflip.cli.progress_lines import progress_lines
 from backflip.cli.training_commands import EPILOG, LARGEST_SEED
 from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
@@ -15,12 +15,9 @@ from runshelf.cli.trusting import ask_to_import
 from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
-    from backflip.inspect.random_episodes import OnProgress
     from runshelf.store.run import Run
 
 _MOST_SECONDS = 60.0  # of an episode in a moving picture
-# Seconds before the first line of progress, and between two lines.
-_SILENT_SECONDS, _SECONDS_BETWEEN = 2.0, 5.0
 
 
 def add(commands: Any) -> None:
@@ -197,7 +194,7 @@ def _look(options: argparse.Namespace) -> dict[str, Any] | None:
         discount=options.discount,
         clip=_clip_of(options),
         home=None if options.out else home(options).absolute(),
-        on_progress=_progress(),
+        on_progress=progress_lines(),
         warn=_warn,
     )
     found = findings(looked.report)
@@ -285,7 +282,7 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
         seed=options.seed,
         episodes=options.episodes,
         out=Path(options.out) if options.out else None,
-        on_progress=_progress(),
+        on_progress=progress_lines(),
         warn=_warn,
     )
     if options.json:
@@ -318,7 +315,7 @@ def _draw_stages(run: "Run", options: argparse.Namespace) -> dict[str, Any] | No
         seed=options.seed,
         count=options.stages or 3,
         seconds=options.seconds,
-        on_progress=_progress(),
+        on_progress=progress_lines(),
         warn=_warn,
     )
     if options.json:
@@ -361,18 +358,3 @@ def _as_file(env_id: str) -> str:
 
 def _warn(note: str) -> None:
     put(f"backflip: note: {note}", file=sys.stderr)
-
-
-def _progress() -> "OnProgress":
-    """Return a callback that prints progress on stderr, at first after two seconds."""
-    next_at = time.monotonic() + _SILENT_SECONDS
-
-    def on_progress(what: str, share: float) -> None:
-        nonlocal next_at
-        if time.monotonic() < next_at:
-            return
-        next_at = time.monotonic() + _SECONDS_BETWEEN
-        done = f" {share:.0%}" if share else ""
-        put(f"backflip: {what}{done}", file=sys.stderr)
-
-    return on_progress

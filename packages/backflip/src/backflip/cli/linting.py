@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from backflip.cli.progress_lines import progress_lines
 from runshelf.cli.arguments import add_output, sentence
 from runshelf.cli.command_line import Reported
 from runshelf.errors import UsageError
@@ -37,6 +38,6 @@ def _lint(options: argparse.Namespace) -> Reported:
         return Reported(titles, lambda: put(rules_in_words(rules)))
     if not options.files:
         raise UsageError("missing: FILE; try backflip lint train.py")
-    linted = lint([Path(name) for name in options.files], rules)
+    linted = lint([Path(name) for name in options.files], rules, progress_lines())
     options.exit_status = FOUND if linted.findings or linted.unread else 0
     return Reported(to_json(linted), lambda: put(in_words(linted)))

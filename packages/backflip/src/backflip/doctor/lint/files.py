@@ -5,7 +5,7 @@
 
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,15 +33,26 @@ class Linted(NamedTuple):
     unread: list[str]
 
 
-def lint(paths: Sequence[Path], rules: Iterable[Rule] = RULES) -> Linted:
+def lint(
+    paths: Sequence[Path],
+    rules: Iterable[Rule] = RULES,
+    on_progress: Callable[[str, float], None] | None = None,
+) -> Linted:
     """Return the findings about programs, and about all programs in folders.
+
+    Args:
+        paths: of programs and folders.
+        rules: what is looked for.
+        on_progress: receives what is done, and the share of programs that are done.
 
     Raises:
         UsageError: a path does not exist, or is not a Python program.
     """
     findings, unread, files = list[Finding](), list[str](), 0
-    chosen = tuple(rules)
-    for path in programs(paths):
+    chosen, found = tuple(rules), list(programs(paths))
+    for number, path in enumerate(found):
+        if on_progress is not None:
+            on_progress("reading programs", number / len(found))
         try:
             findings += lint_text(path, read(path), chosen)
             files += 1
