@@ -56,7 +56,7 @@ def _value(node: ast.expr, known: dict[str, float]) -> float | None:
 RULES = (
     Rule(
         "L12",
-        "ε grows",
+        "epsilon grows",
         "The policy acts more and more at random, and what it has learned is never seen.",
         "Multiply by a factor below 1, or decay it linearly, down to a smallest value.",
         "Stack Overflow 54385568: `epsilon *= .995 + .01`",
