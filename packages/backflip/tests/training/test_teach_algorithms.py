@@ -273,6 +273,11 @@ def test_every_environment_outside_jax_is_closed_when_train_refuses(tmp_path, mo
 # Exploring before the first labels, and while they say nothing
 
 
+def is_exploring(record):
+    """Return whether a policy learned from the reward of exploring: small, without a mean."""
+    return abs(record["reward_mean"]) < 0.01 < record["reward_std"] < 0.2
+
+
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("algorithm", "env", "options"),
@@ -294,7 +299,7 @@ def test_a_run_explores_before_its_first_queries(tmp_path, algorithm, env, optio
     assert records[-1]["env_steps"] == result.env_steps
     first = [one for one in records if one["env_steps"] <= asked_at[0]]
     assert first
-    assert all(one["reward_mean"] > 0 for one in first), "the reward of exploring is positive"
+    assert all(is_exploring(one) for one in first)
 
 
 @pytest.mark.medium
@@ -334,7 +339,7 @@ def test_while_all_answers_are_ties_the_policy_explores(tmp_path):
     options = {"teacher": "noisy:tie=1e9", "env_steps": 640, "seeds": 1}
     result = tiny(tmp_path, "a2c", "Pendulum-v1", **options)
     records = read_metrics(result.folder, "train").records
-    assert all(one["reward_mean"] > 0 for one in records)
+    assert all(is_exploring(one) for one in records)
     assert not np.asarray(saved(result.folder)["reward.weights"]).any()
 
 
