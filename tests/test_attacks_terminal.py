@@ -54,6 +54,11 @@ COMMANDS: dict[str, list[str]] = {
     "watch": ["watch RUN", "watch EVIL"],
     "export-policy": ["export-policy RUN OUT", "export-policy EVIL OUT"],
     "lint": ["lint PROGRAM", "lint PROGRAM --json", "lint BROKEN", "lint EVIL", "lint --EVIL"],
+    "doctor": [
+        *("doctor RUN", "doctor RUN --json", "doctor PROGRESS", "doctor EVIL", "doctor --EVIL"),
+        *("doctor PROGRESS --map EVIL=entropy", "doctor RUN --about EVIL=1", "doctor --map EVIL"),
+    ],
+    "probe": ["probe EVIL", "probe EVIL:make", "probe ppo --set EVIL", "probe --EVIL"],
     "labels": ["labels export RUN OUT", "labels import RUN PROGRESS", "labels EVIL"],
     "teach": ["teach EVIL", "teach --more RUN", "teach dot --teacher EVIL"],
     "train": [

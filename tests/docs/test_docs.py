@@ -74,6 +74,8 @@ def test_every_option_is_described_and_exists() -> None:
     assert options_of("serve") == everywhere | page | described("`backflip serve RUN`")
     for command, heading in {
         "look": "look ENV",
+        "doctor": "doctor RUN|GROUP|LOGS ...",
+        "probe": "probe ALGORITHM|MODULE:FACTORY",
         "lint": "lint FILE ...",
         "play": "play ENV",
         "watch": "watch RUN",
@@ -123,6 +125,11 @@ def test_every_setting_of_an_algorithm_is_documented_in_its_dataclass(name: str)
 def test_the_tables_of_settings_are_those_of_the_entries() -> None:
     for path, text in settings_tables().pages().items():
         assert path.read_text() == text, f"{path.name}: run python docs/settings_tables.py"
+
+
+def test_the_catalogue_of_checks_is_that_of_the_code() -> None:
+    module = module_at("docs/check_catalogue.py")
+    assert module.PAGE.read_text() == module.page(), "run python docs/check_catalogue.py"
 
 
 def test_the_rules_of_lint_are_those_of_the_registry() -> None:

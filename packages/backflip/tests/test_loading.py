@@ -69,7 +69,7 @@ def test_a_loaded_run_has_its_settings_and_numbers(home: Path, trained: Result) 
     assert run.manifest["versions"]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_taught_run_has_labels_and_a_policy(tmp_path: Path) -> None:
     settings = {**SMALL, "clip_length": 10}
     result = backflip.teach(

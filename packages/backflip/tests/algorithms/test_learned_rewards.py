@@ -309,7 +309,7 @@ TRUE = ("episode_return", "replay.reward")  # what is true reward and says so
 @pytest.mark.medium
 @both_drivers
 @pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("garbage", [np.nan, 1e6])
+@pytest.mark.parametrize("garbage", [np.nan, pytest.param(1e6, marks=pytest.mark.slow)])
 def test_the_true_reward_changes_no_bit_of_what_is_learned(
     where: str, name: str, garbage: float
 ) -> None:

@@ -86,7 +86,7 @@ class Line(Plain):
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_tap_in_ones_own_environment_sees_training_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

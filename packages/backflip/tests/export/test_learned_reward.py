@@ -58,9 +58,19 @@ def flat(batch: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("spec", [VECTOR, CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
 @pytest.mark.parametrize("model", MODELS)
-def test_rewards_are_those_of_training(model: str, spec: EnvSpec) -> None:
+def test_rewards_are_those_of_training(model: str) -> None:
+    check_rewards_are_those_of_training(model, VECTOR)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
+@pytest.mark.parametrize("model", MODELS)
+def test_rewards_are_those_of_training_elsewhere(model: str, spec: EnvSpec) -> None:
+    check_rewards_are_those_of_training(model, spec)
+
+
+def check_rewards_are_those_of_training(model: str, spec: EnvSpec) -> None:
     """The second route is the model's own `predict` on a batch as training passes it."""
     reward, own, parameters = learned(model, spec)
     batch = some_batch(spec)
@@ -188,7 +198,7 @@ def taught(home: Path) -> Result:
     )
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_reward_of_a_run_is_that_of_its_labelled_clips(home: Path, taught: Result) -> None:
     """The second route is the model's `opinions` with the arrays of the checkpoint."""
     run = backflip.load_run(taught.run, home=home)

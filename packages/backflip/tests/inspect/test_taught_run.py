@@ -57,7 +57,7 @@ def test_sums_and_correlation_of_a_learned_episode_by_hand() -> None:
     assert along._replace(true=np.ones(3)).spearman is None
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_learned_reward_is_shown_along_the_episode(
     taught: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,7 @@ def silent(what: str, share: float) -> None:
     del what, share
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_every_checkpoint_is_played_and_drawn(tmp_path: Path) -> None:
     trained = train(
         "ppo",

@@ -354,7 +354,7 @@ def test_a_terminal_that_goes_away_stops_the_run_at_once(tmp_path):
     assert open_run(tmp_path / "runs" / run).events()[-1]["status"] == "interrupted"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_lost_film_is_rendered_again(tmp_path, person):
     run = threading.Thread(
         target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}
@@ -414,7 +414,7 @@ def test_a_goal_means_that_people_answer(tmp_path, monkeypatch):
     assert chosen == [("human", "stand still")]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_labels_of_another_run_replace_people(tmp_path):
     options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
     source = teach("Pendulum-v1", **options)
@@ -436,7 +436,7 @@ def resume_is_the_same(result, arrays):
     return all((array == again[name]).all() for name, array in arrays.items())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_source_run_may_be_deleted_after_the_start(tmp_path):
     options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
     source = teach("Pendulum-v1", **options)
@@ -470,7 +470,7 @@ def test_ctrl_c_swallowed_by_a_callback_still_stops_the_run(tmp_path):
     assert "resume with: backflip resume" in done.stderr
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_reward_of_another_run_replaces_labels(tmp_path):
     options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
     source = teach("Pendulum-v1", **options)

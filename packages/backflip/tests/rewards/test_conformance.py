@@ -48,13 +48,14 @@ MODELS = {
 OF_IMAGES = {"auto": AutoRewardModel, "change_map": ChangeMapRewardModel}
 
 
+ALIKE = ("additive-7-knots", "auto", "network-half-ties")  # variants of others: slow tests
 EMBEDDING = "an_embedding_is_that_of_the_fit"
 
 
-def cases(models: Mapping[str, Any]) -> list[tuple[str, str]]:
+def cases(models: Mapping[str, Any]) -> list[Any]:
     """Return model and clause; of models without an embedding, without its clause."""
     return [
-        (model, clause)
+        pytest.param(model, clause, marks=pytest.mark.slow if model in ALIKE else ())
         for model in models
         for clause in CLAUSES
         if clause != EMBEDDING or hasattr(models[model], "embed")

@@ -68,7 +68,7 @@ def test_clips_of_a_demonstration_are_preferred_to_the_agents(shown: Path, tmp_p
     assert "2 demonstrated episodes" in (result.folder / "output.log").read_text()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_goes_on_without_its_demonstrations(shown: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.npz"
     copy.write_bytes(shown.read_bytes())

@@ -81,7 +81,7 @@ def test_on_policy_networks_go_on() -> None:
     assert exploring.restarted(learners, [True] * 3) is learners
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_restarts_once_when_the_first_labels_arrive(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,7 @@ def test_the_result_the_metrics_and_the_files_have_what_was_found(
     assert measures["in_words"] in printed
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_killed_between_fresh_pairs_keeps_their_forecasts(
     taught: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,7 +125,7 @@ def test_a_run_killed_between_fresh_pairs_keeps_their_forecasts(
     assert result.to_json()["reward_alarm"] == taught.to_json()["reward_alarm"]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_without_fresh_pairs_asks_as_before_and_has_no_alarm(tmp_path: Path) -> None:
     result = tiny(tmp_path, settings={"fresh_share": 0.0}, seeds=1)
     assert fresh_of(result.folder, 0) == []

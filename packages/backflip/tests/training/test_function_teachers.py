@@ -83,7 +83,7 @@ def own(tmp_path, monkeypatch, request):
     return name
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_function_that_answers_as_the_oracle_teaches_the_same(tmp_path, own):
     oracle = tiny(tmp_path / "oracle", "oracle")
     function = tiny(tmp_path / "function", f"{own}:prefer")
@@ -109,7 +109,7 @@ def test_an_exception_loses_no_label_and_the_run_can_be_resumed(tmp_path, own):
     assert_same(saved(never.folder), saved(run.folder))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_function_that_always_says_left_is_noticed(tmp_path, own):
     parse_teacher(f"{own}:prefer")
     sys.modules[own].prefer = lambda left, right: "left"
@@ -133,7 +133,7 @@ def test_a_function_that_always_says_left_is_noticed(tmp_path, own):
     assert tiny(tmp_path / "oracle", "oracle").careless is None
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_progress_says_that_it_waits_for_the_teacher(tmp_path, own):
     """Before the first call, so that a slow function is not taken for a hang."""
     parse_teacher(f"{own}:prefer")

@@ -19,7 +19,7 @@ def trained(env: str, updates: int, home: Path) -> Path:
     return train("ppo", env, env_steps=updates * ROLLOUT, settings=SETTINGS, home=home).folder
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "updates", "after"),
     [

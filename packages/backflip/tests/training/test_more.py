@@ -128,7 +128,7 @@ def test_a_child_goes_on_from_the_whole_state_of_its_parent(
     assert counted == sorted(set(counted))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(("algorithm", "env", "settings", "env_args"), CASES)
 def test_an_interrupted_child_ends_with_the_same_bits_without_its_parent(
     tmp_path: Path, algorithm: str, env: str, settings: dict[str, Any], env_args: dict[str, Any]
@@ -203,7 +203,7 @@ def taught(home: Path, algorithm: str = "ppo", **changes: Any) -> Result:
     return teach("CartPole-v1", algorithm=algorithm, settings=settings, home=home, **options)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
 def test_teaching_goes_on_with_all_labels_and_the_reward_model(
     tmp_path: Path, algorithm: str
@@ -230,7 +230,7 @@ def test_teaching_goes_on_with_all_labels_and_the_reward_model(
             assert labels.counts(seed).labels == 14
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_without_more_labels_there_are_no_queries_and_the_reward_stays(tmp_path: Path) -> None:
     parent = taught(tmp_path)
     notes: list[str] = []
@@ -249,7 +249,7 @@ def test_without_more_labels_there_are_no_queries_and_the_reward_stays(tmp_path:
     assert any("no queries: 8 earlier labels of each seed (oracle) teach" in x for x in notes)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_interrupted_child_of_teach_ends_with_the_same_bits(tmp_path: Path) -> None:
     parent = taught(tmp_path)
     through = teach_more(parent.run, labels=6, env_steps=384, home=tmp_path)

@@ -74,7 +74,7 @@ def test_all_labels_come_from_sets(ask: str, tmp_path: Path) -> None:
     assert "3" in (result.folder / "output.log").read_text().splitlines()[0]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_resumed_run_ranks_as_one_that_was_not_stopped(tmp_path: Path) -> None:
     def interrupt(progress: Any) -> None:
         if progress.phase == 1:

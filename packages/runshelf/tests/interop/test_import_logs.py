@@ -465,6 +465,7 @@ def test_the_tables_of_docs_logging_are_those_of_the_code(tmp_path):
     for library, title in (
         ("sb3", "Stable-Baselines3"),
         ("cleanrl", "CleanRL"),
+        ("rllib", "RLlib"),
         ("monitor", "monitor.csv"),
     ):
         part = re.split(r"^### ", PAGE, flags=re.MULTILINE)
@@ -477,9 +478,10 @@ def test_the_tables_of_docs_logging_are_those_of_the_code(tmp_path):
         assert rows == [
             [
                 f"`{name}`",
-                f"`{meaning.ours}`" + (", negated" if meaning.sign < 0 else "")
+                f"`{meaning.ours}`" + (", negated" if meaning.factor < 0 else "")
                 if meaning.ours
                 else "",
+                f"`{meaning.like}`" if meaning.like else "",
                 meaning.caution,
             ]
             for name, meaning in MEANINGS[library].items()

@@ -164,6 +164,7 @@ def test_tables_and_charts_work_without_javascript(server: Server, visit: Open) 
 # --- charts --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("javascript", [True, False])
 def test_a_mark_on_a_chart_links_to_its_clip(tmp_path: Path, visit: Open, javascript: bool) -> None:
     writer = begin(tmp_path)

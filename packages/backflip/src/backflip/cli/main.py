@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from backflip.cli import inspecting, linting, training_commands
+from backflip.cli import diagnosing, inspecting, linting, probing, training_commands
 from runshelf.cli.command_line import Program, run_program
 from runshelf.cli.main import SHARED_COMMANDS
 
@@ -10,7 +10,14 @@ PROGRAM = Program(
     name="backflip",
     description="Teach an agent what you want by comparing short clips of its behaviour.",
     epilog=training_commands.EPILOG,
-    commands=(training_commands.add, inspecting.add, linting.add, *SHARED_COMMANDS),
+    commands=(
+        training_commands.add,
+        inspecting.add,
+        diagnosing.add,
+        probing.add,
+        linting.add,
+        *SHARED_COMMANDS,
+    ),
 )
 
 

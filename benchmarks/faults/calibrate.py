@@ -1,0 +1,60 @@
+"""Measure the limits of the doctor's checks on healthy runs, and write them where it reads them.
+
+    python benchmarks/faults/calibrate.py
+
+`collect.py 'calibration-*'` makes the runs. Checks with a limit of their own are left out, and so
+are runs whose settings cost return: these are not healthy.
+"""
+
+import json
+import math
+import sys
+from collections import defaultdict
+from statistics import median
+
+from cases import CALIBRATION
+from effect import harmful
+from store import FOLDER, load
+
+from backflip.doctor.calibration import FILE, kind_of
+from backflip.doctor.catalogue import CHECKS
+from backflip.doctor.diagnosis import against, run_check
+
+
+def main() -> int:
+    """Write the calibration, and return the exit status."""
+    worst: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    left_out = harmful(CALIBRATION, "calibration")
+    for at in range(len(CALIBRATION)):
+        path = FOLDER / f"calibration-{at:02}.npz"
+        if not path.exists() or at in left_out:
+            continue
+        for log in load(path)[0]:
+            for check in CHECKS:
+                if check.limit is not None or not check.applies_to(log):
+                    continue
+                running = run_check(check, log) if log.has(*check.needs) else None
+                if running is not None:
+                    value = against(check, running, math.nan).value
+                    worst[kind_of(log)][check.id].append(value)
+    healthy = {
+        kind: {
+            check.id: _summary(values[check.id], check.side)
+            for check in CHECKS
+            if check.id in values
+        }
+        for kind, values in sorted(worst.items())
+    }
+    FILE.write_text(json.dumps({"healthy": healthy}, indent=1) + "\n", encoding="utf-8")
+    print(f"left out: {sorted(left_out)}")
+    print(f"{FILE.name}: {', '.join(f'{kind} {len(of)} checks' for kind, of in healthy.items())}")
+    return 0
+
+
+def _summary(values: list[float], side: str) -> list[float]:
+    extreme = max(values) if side == "above" else min(values)
+    return [len(values), float(f"{extreme:.5g}"), float(f"{median(values):.5g}")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""The healthy runs, and the runs that faults are put into. The split was fixed before any limit.
+
+Limits come from CALIBRATION alone. Tuning looks at the faults of the families in TUNED, on the
+environments of BASES. What is reported comes from HELD_OUT_HEALTHY, and from the families that are
+not in TUNED on HELD_OUT_BASES.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import any_algorithm
+import on_policy
+import replay
+from fault import Case, Fault
+
+SEEDS = 10
+FAULTS: tuple[Fault, ...] = (*on_policy.FAULTS, *replay.FAULTS, *any_algorithm.FAULTS)
+
+TUNED = frozenset(
+    (
+        *("policy-loss", "discount", "value-loss", "rate", "observations", "reward-none"),
+        *("target-network", "replay-rows", "replay-rate", "paths", "initial"),
+    )
+)
+
+BASES = (
+    Case("ppo", "CartPole-v1", 60_000),
+    Case("ppo", "Pendulum-v1", 150_000),
+    Case("a2c", "CartPole-v1", 100_000),
+    Case("dqn", "CartPole-v1", 30_000),
+    Case("sac", "Pendulum-v1", 8_000),
+    Case("td3", "Pendulum-v1", 8_000),
+)
+HELD_OUT_BASES = (
+    Case("ppo", "Acrobot-v1", 100_000),
+    Case("ppo", "dot", 100_000),
+    Case("a2c", "Acrobot-v1", 200_000),
+    Case("dqn", "Acrobot-v1", 30_000),
+    Case("sac", "dot", 4_000),
+    Case("td3", "dot", 4_000),
+)
+
+
+def _variants(base: Case, *changes: dict[str, Any]) -> Iterator[Case]:
+    yield base
+    for change in changes:
+        yield Case(base.algorithm, base.env, base.env_steps, {**base.settings, **change})
+
+
+_ON_POLICY = (
+    {"learning_rate": 3e-4},
+    {"normalize_obs": True, "normalize_rewards": True},
+    {"normalize_obs": False, "normalize_rewards": False},
+    {"discount": 0.98},
+    {"entropy_coef": 0.01},
+    {"hidden": (32,)},
+)
+CALIBRATION = (
+    *_variants(BASES[0], *_ON_POLICY, {"epochs": 3}, {"num_envs": 16}),
+    *_variants(BASES[1], *_ON_POLICY, {"num_envs": 16}),
+    *_variants(BASES[2], *_ON_POLICY),
+    *_variants(BASES[3], {"learning_rate": 1e-3}, {"hidden": (64, 64)}, {"batch_size": 64}),
+    *_variants(BASES[4], {"critic_learning_rate": 3e-4}, {"discount": 0.98}),
+    *_variants(BASES[5], {"critic_learning_rate": 3e-4}, {"discount": 0.98}),
+    Case("ppo", "MinAtar/Breakout-v1", 100_000),
+    Case("ppo", "MinAtar/Freeway-v1", 100_000),
+    Case("ppo", "MountainCar-v0", 100_000),
+    Case("ppo", "FrozenLake-v1", 60_000),
+    Case("a2c", "MountainCar-v0", 100_000),
+    Case("a2c", "FrozenLake-v1", 60_000),
+    Case("a2c", "Pendulum-v1", 200_000),
+    Case("dqn", "MountainCar-v0", 30_000),
+    Case("dqn", "FrozenLake-v1", 30_000),
+)
+HELD_OUT_HEALTHY = (
+    *_variants(
+        HELD_OUT_BASES[0], {"learning_rate": 5e-4}, {"entropy_coef": 0.005}, {"num_envs": 16}
+    ),
+    *_variants(HELD_OUT_BASES[1], {"learning_rate": 5e-4}, {"hidden": (32, 32)}),
+    *_variants(HELD_OUT_BASES[2], {"learning_rate": 5e-4}, {"num_envs": 16}),
+    *_variants(HELD_OUT_BASES[3], {"learning_rate": 3e-4}),
+    *_variants(HELD_OUT_BASES[4], {"discount": 0.98}),
+    *_variants(HELD_OUT_BASES[5], {"discount": 0.98}),
+    Case("ppo", "MinAtar/SpaceInvaders-v1", 100_000),
+    Case("ppo", "MinAtar/Asterix-v1", 100_000),
+    Case("ppo", "MountainCarContinuous-v0", 100_000),
+    Case("a2c", "MountainCarContinuous-v0", 100_000),
+)
+
+
+def faulty() -> Iterator[tuple[Fault, Case]]:
+    """Yield each fault with each base case of its algorithms that its split uses."""
+    for fault in FAULTS:
+        for case in BASES if fault.family in TUNED else HELD_OUT_BASES:
+            if case.algorithm in fault.algorithms:
+                yield fault, case

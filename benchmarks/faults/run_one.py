@@ -1,0 +1,54 @@
+"""Train one run of the benchmark by its name, and keep its log. `collect.py` calls this.
+
+python benchmarks/faults/run_one.py NAME FILE
+"""
+
+import contextlib
+import sys
+import tempfile
+from pathlib import Path
+
+from cases import CALIBRATION, HELD_OUT_HEALTHY, SEEDS, faulty
+from fault import Case, Fault, broken
+from store import save
+
+from backflip.training.train import train
+from runshelf.errors import UserFacingError
+from runshelf.store.run import find_run
+
+
+def find(name: str) -> tuple[Fault | None, Case, int]:
+    """Return the fault, the case and the first seed of a run."""
+    kind, _, number = name.partition("-")
+    if kind == "calibration" and number.isdigit():
+        return None, CALIBRATION[int(number)], 0
+    if kind == "healthy" and number.isdigit():
+        return None, HELD_OUT_HEALTHY[int(number)], 1000
+    return next((f, c, 2000) for f, c in faulty() if f"{f.name}@{c.name}" == name)
+
+
+def main() -> int:
+    """Train, keep the log, and return the exit status."""
+    fault, case, first = find(sys.argv[1])
+    settings = {**case.settings, **(fault.settings if fault else {})}
+    with tempfile.TemporaryDirectory() as home:
+        returns = [float("nan")] * SEEDS
+        with broken(fault) if fault else contextlib.nullcontext():
+            try:
+                returns = train(
+                    *(case.algorithm, case.env),
+                    seeds=SEEDS,
+                    first_seed=first,
+                    env_steps=case.env_steps,
+                    settings=settings,
+                    home=home,
+                ).returns
+            except UserFacingError as error:
+                if "not finite" not in str(error) and "finite number" not in str(error):
+                    raise
+        save(Path(sys.argv[2]), find_run(Path(home), "latest").folder, returns)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

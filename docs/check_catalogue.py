@@ -1,0 +1,80 @@
+"""Write the catalogue of the doctor's checks, causes and signals into docs/checks.md.
+
+    python docs/check_catalogue.py
+
+Run it after a check, a cause or the calibration has changed; a test compares the page with it.
+"""
+
+from pathlib import Path
+
+from backflip.doctor.calibration import beyond, calibration
+from backflip.doctor.catalogue import CHECKS
+from backflip.doctor.causes import BY_ID, CAUSES
+from backflip.doctor.check import Cause, Check
+from backflip.doctor.signals import SIGNALS
+
+PAGE = Path(__file__).parent / "checks.md"
+HEADING = "\n## Checks\n"
+
+
+def page() -> str:
+    """Return the text of the page as it must be."""
+    before, _, _ = PAGE.read_text().partition(HEADING)
+    checks = "".join(map(_check, CHECKS))
+    causes = "".join(map(_cause, CAUSES))
+    return f"{before}{HEADING}{checks}\n## Causes\n{causes}\n## Signals\n\n{_signals()}"
+
+
+def _check(check: Check) -> str:
+    title = f"{check.title[0].upper()}{check.title[1:]}"
+    of = ", ".join(f"`{name}`" for name in check.algorithms) or "all algorithms"
+    causes = sorted(check.causes.items(), key=lambda pair: -pair[1])
+    named = ", ".join(f"[{cause}](#{cause}) {p:.0%}" for cause, p in causes)
+    kind = "Warning" if check.is_warning else "Finding"
+    needs = ", ".join(f"`{name}`" for name in check.needs) or "nothing in particular"
+    return (
+        f"\n### {check.id}\n\n**{title}.** {check.means}\n\n"
+        f"*Measured:* {check.measured}. *{kind}:* {check.side} {_limit(check)}.\n\n"
+        f"*Of:* {of}. *Needs:* {needs}.\n\n*Causes:* {named}.\n\n*Source:* {check.source}.\n"
+        f"{_healthy(check)}"
+    )
+
+
+def _limit(check: Check) -> str:
+    if check.limit is None:
+        return "what healthy runs showed, with a margin"
+    kind = "an identity" if check.kind == "identity" else "a convention"
+    return f"{check.limit:g}, {kind}"
+
+
+def _healthy(check: Check) -> str:
+    rows = [(kind, of[check.id]) for kind, of in calibration().items() if check.id in of]
+    if check.limit is not None or not rows:
+        return ""
+    lines = ["", "| kind of run | runs | typical | worst | limit |", "|---|---|---|---|---|"]
+    lines += [
+        f"| {kind} | {one.runs} | {one.typical:.4g} | {one.worst:.4g} | {beyond(check, one):.4g} |"
+        for kind, one in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _cause(cause: Cause) -> str:
+    step = cause.experiment
+    return (
+        f"\n### {cause.id}\n\n{cause.text} *Instead:* {cause.fix}\n\n"
+        f"*Experiment:* {step.change}. If it is this, {step.if_cause}. If not, {step.if_not}.\n"
+    )
+
+
+def _signals() -> str:
+    lines = ["| signal | meaning | how to log it |", "|---|---|---|"]
+    for name, meaning in SIGNALS.items():
+        cells = (meaning.text, meaning.how)
+        lines.append(f"| `{name}` | {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    assert set(BY_ID) == {cause.id for cause in CAUSES}
+    PAGE.write_text(page())

@@ -1,0 +1,94 @@
+"""The command `doctor`."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runshelf.cli.arguments import add_output, home, sentence
+from runshelf.cli.command_line import Reported
+from runshelf.errors import UsageError
+from runshelf.store.files import disk_errors
+from runshelf.terminal_text import put
+
+if TYPE_CHECKING:
+    from backflip.doctor.diagnosis import Diagnosis
+
+FOUND = 1  # exit status if something is wrong
+CANNOT_TELL = 3  # if too little is logged
+EPILOG = (
+    "Exit status: 0 if nothing wrong was seen, 1 with findings, 3 if too little is logged. "
+    "docs/checks.md describes every check."
+)
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    about = "say what is wrong with a training, and what to try next"
+    parser = commands.add_parser("doctor", help=about, description=sentence(about), epilog=EPILOG)
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="RUN|GROUP|LOGS",
+        help="a run, a group, or a folder or file of TensorBoard, Stable-Baselines3, CleanRL, "
+        "RLlib or CSV",
+    )
+    parser.add_argument(
+        "--map",
+        action="append",
+        default=[],
+        metavar="NAME=SIGNAL",
+        help="what a logged name means; repeatable",
+    )
+    parser.add_argument(
+        "--about",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what the log does not say: algorithm, env, env_steps, actions (their number), "
+        "discount; repeatable",
+    )
+    parser.add_argument("--html", metavar="FILE", help="also write one HTML file with pictures")
+    parser.add_argument("--list", action="store_true", help="print all checks and signals")
+    add_output(parser)
+    parser.set_defaults(act=_doctor)
+
+
+def _doctor(options: argparse.Namespace) -> Reported:
+    from backflip.doctor.diagnosis import diagnose
+    from backflip.doctor.reading.find import find_logs, with_facts
+    from backflip.doctor.report import all_in_words, listed, listed_json, to_json
+    from runshelf.snapshot.command_settings import parse_value
+
+    if options.list:
+        return Reported(listed_json(), lambda: put(listed()))
+    if not options.names:
+        raise UsageError("missing: RUN, GROUP or LOGS; try backflip doctor latest")
+    mapping = dict(_pair("--map", text) for text in options.map)
+    about = dict(_pair("--about", text) for text in options.about)
+    facts = {name: parse_value(value) for name, value in about.items()}
+    logs = [log for name in options.names for log in find_logs(home(options), name, mapping)]
+    found = [diagnose(with_facts(log, facts) if facts else log) for log in logs]
+    if options.html:
+        _write_page(Path(options.html), found)
+    if any(one.findings for one in found):
+        options.exit_status = FOUND
+    elif not any(one.can_tell for one in found):
+        options.exit_status = CANNOT_TELL
+    return Reported(to_json(found), lambda: put(all_in_words(found)))
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, equals, value = text.rpartition("=")
+    if not equals or not name or not value:
+        example = "train/ent=entropy" if option == "--map" else "algorithm=ppo"
+        raise UsageError(f"`{option} {text}` has no name or no value; try {option} {example}")
+    return name, value
+
+
+def _write_page(path: Path, found: "list[Diagnosis]") -> None:
+    from backflip.doctor.page import page
+
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"`{path}` must end in .html; try diagnosis.html")
+    with disk_errors(path):
+        path.write_text(page(found), encoding="utf-8", errors="replace")

@@ -1,0 +1,68 @@
+"""The command `probe`."""
+
+import argparse
+from typing import Any
+
+from backflip.cli.progress_lines import progress_lines
+from runshelf.cli.arguments import add_output, sentence, whole
+from runshelf.cli.command_line import Reported
+from runshelf.errors import UsageError
+from runshelf.terminal_text import put
+
+FAILED = 1  # exit status if a probe failed
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    about = "test an algorithm on tiny environments whose correct result is known"
+    parser = commands.add_parser("probe", help=about, description=sentence(about))
+    parser.add_argument(
+        "algorithm",
+        metavar="ALGORITHM|MODULE:FACTORY",
+        help="an algorithm of ours, or a function that makes a learner of another library",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of an algorithm of ours; repeatable",
+    )
+    parser.add_argument(
+        "--env-steps",
+        type=whole(1, 100_000_000, 6_000),
+        default=6_000,
+        metavar="N",
+        help="env steps on each probe for another library; default 6,000",
+    )
+    add_output(parser)
+    parser.set_defaults(act=_probe)
+
+
+def _probe(options: argparse.Namespace) -> Reported:
+    from backflip.doctor.probing.report import in_words, to_json
+
+    if ":" in options.algorithm:
+        from backflip.doctor.probing.others import probe_other
+
+        if options.set:
+            raise UsageError("`--set` is for our algorithms; set others in the factory")
+        outcomes = probe_other(options.algorithm, options.env_steps, progress_lines())
+    else:
+        from backflip.doctor.probing.own import probe_own
+
+        outcomes = probe_own(options.algorithm, _settings(options.set), progress_lines())
+    options.exit_status = 0 if all(one.passed for one in outcomes) else FAILED
+    return Reported(to_json(outcomes), lambda: put(in_words(outcomes)))
+
+
+def _settings(texts: list[str]) -> dict[str, Any]:
+    from runshelf.snapshot.command_settings import parse_value
+
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"`--set {text}` is not NAME=VALUE; try --set learning_rate=0.001")
+        found[name] = parse_value(value)
+    return found

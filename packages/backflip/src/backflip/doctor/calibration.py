@@ -1,0 +1,81 @@
+"""The limits of checks that are calibrated: what healthy runs showed, with a margin.
+
+`calibration.json` holds, for each kind of run and each check, the worst and the typical value of
+healthy runs. `benchmarks/faults/calibrate.py` measures them. The limit is
+
+    worst ± max(MARGIN |worst - typical|, the check's least margin)
+
+of the runs of the same kind, away from the typical run. Kinds are the algorithm and the kind of
+actions, as `ppo/discrete`. For runs of other libraries, whose settings and wrappers differ, the
+most lenient limit of the algorithm is used, and without any of the algorithm, that of all kinds.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, final
+
+from backflip.doctor.check import Check
+from backflip.doctor.log import Log
+
+FILE = Path(__file__).with_name("calibration.json")
+MARGIN = 0.25
+
+
+@final
+class Healthy(NamedTuple):
+    """What a check measured in healthy runs of one kind.
+
+    Attributes:
+        runs: the number of runs, one per seed.
+        worst: the value closest to the bad side, over all runs.
+        typical: the median over the runs of their worst values.
+    """
+
+    runs: int
+    worst: float
+    typical: float
+
+
+Calibration = Mapping[str, Mapping[str, Healthy]]
+
+
+@cache
+def calibration() -> Calibration:
+    """Return the shipped measurements: by kind of run, then by check."""
+    loaded = json.loads(FILE.read_text(encoding="utf-8"))
+    return {
+        kind: {check: Healthy(*values) for check, values in checks.items()}
+        for kind, checks in loaded["healthy"].items()
+    }
+
+
+def kind_of(log: Log) -> str:
+    """Return the kind of a run: its algorithm and the kind of its actions."""
+    discrete = log.has("entropy_max") or log.algorithm == "dqn" or "actions" in log.settings
+    return f"{log.algorithm or 'unknown'}/{'discrete' if discrete else 'continuous'}"
+
+
+def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float | None:
+    """Return the limit of a check for a log; None if nothing was measured that could set one."""
+    if check.limit is not None:
+        return check.limit
+    known = calibration() if known is None else known
+    kinds = {kind: of[check.id] for kind, of in known.items() if check.id in of}
+    alike = {kind: one for kind, one in kinds.items() if kind.startswith(f"{log.algorithm}/")}
+    own = kinds.get(kind_of(log)) if log.library == "backflip" else None
+    if check.is_pooled or not alike:
+        chosen = list(kinds.values())
+    else:
+        chosen = [own] if own is not None else list(alike.values())
+    limits = [beyond(check, one) for one in chosen]
+    if not limits:
+        return None
+    return max(limits) if check.side == "above" else min(limits)
+
+
+def beyond(check: Check, healthy: Healthy) -> float:
+    """Return the limit that healthy runs of one kind set."""
+    margin = max(MARGIN * abs(healthy.worst - healthy.typical), check.least_margin)
+    return healthy.worst + margin if check.side == "above" else healthy.worst - margin

@@ -1,0 +1,16 @@
+"""All checks. A new one is an entry in the `CHECKS` of a file in `checks/`."""
+
+from backflip.doctor.check import Check
+from backflip.doctor.checks import (
+    action_values,
+    machine,
+    optimising,
+    policy,
+    preferences,
+    returns,
+    values,
+)
+
+_FILES = (policy, values, action_values, optimising, returns, preferences, machine)
+CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
+BY_ID = {check.id: check for check in CHECKS}

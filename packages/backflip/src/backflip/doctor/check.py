@@ -1,0 +1,109 @@
+"""What a check is: a number that is measured while training goes on, and a limit for it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, final
+
+from backflip.doctor.log import Log, Values
+
+Kind = Literal["identity", "calibrated", "convention"]
+
+
+@final
+class Running(NamedTuple):
+    """A number measured at each env step from what was logged until then.
+
+    Attributes:
+        x: env steps, ascending.
+        value: what was measured; NaN where nothing could be measured yet.
+    """
+
+    x: Values
+    value: Values
+
+
+@final
+@dataclass(frozen=True)
+class Check:
+    """One sign of a broken training.
+
+    Attributes:
+        id: its name in reports, such as `PI-KL-HIGH`.
+        title: the finding in a few words.
+        measured: what is measured, in words.
+        measure: measures it; None if the log does not have what is needed.
+        needs: the signals that are needed, in our names.
+        side: which side of the limit is bad.
+        kind: where the limit comes from. `identity`: a correct program cannot be beyond it.
+            `calibrated`: beyond everything that healthy runs showed. `convention`: the literature.
+        limit: the limit of an identity or a convention; None if it is calibrated.
+        means: what the finding means, in one sentence.
+        causes: ids of causes, each with the probability that the check finds something if this
+            cause is at work.
+        source: where the sign comes from.
+        algorithms: the algorithms that it applies to; empty for all.
+        least_margin: the smallest distance of a calibrated limit from the worst healthy value, in
+            the unit of what is measured.
+        is_pooled: whether one calibrated limit holds for all kinds of runs: what is measured
+            depends on the environment, not on the algorithm.
+        is_warning: whether it only warns: healthy runs may be beyond the limit.
+    """
+
+    id: str
+    title: str
+    measured: str
+    measure: Callable[[Log], Running | None]
+    needs: tuple[str, ...]
+    side: Literal["above", "below"]
+    kind: Kind
+    means: str
+    causes: Mapping[str, float]
+    source: str
+    limit: float | None = None
+    algorithms: tuple[str, ...] = ()
+    least_margin: float = 0.05
+    is_pooled: bool = False
+    is_warning: bool = False
+
+    def applies_to(self, log: Log) -> bool:
+        """Return whether the algorithm is one that the check is about, or is unknown."""
+        return not self.algorithms or log.algorithm is None or log.algorithm in self.algorithms
+
+
+@final
+@dataclass(frozen=True)
+class Experiment:
+    """A short rerun with one change, that tells one cause from others.
+
+    Attributes:
+        change: what to change, in words.
+        settings: the change as settings of ours; a number with `*` in front multiplies the
+            present value.
+        if_cause: what the rerun shows if this is the cause.
+        if_not: what it shows otherwise.
+    """
+
+    change: str
+    if_cause: str
+    if_not: str
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@final
+@dataclass(frozen=True)
+class Cause:
+    """Something that may be wrong in a training.
+
+    Attributes:
+        id: its name in reports.
+        text: the cause as a sentence.
+        fix: what to do about it.
+        experiment: the next experiment that proves or refutes it.
+        prior: its probability before any check, relative to that of the others.
+    """
+
+    id: str
+    text: str
+    fix: str
+    experiment: Experiment
+    prior: float = 1.0

@@ -1,0 +1,254 @@
+"""Checks of algorithms that learn action values from a replay."""
+
+import numpy as np
+
+from backflip.doctor.check import Check, Running
+from backflip.doctor.log import OFF_POLICY, Log, Signal
+from backflip.doctor.measures import after, largest, or_none, ratio, smallest, smoothed, together
+
+EARLY, LATE = 0.2, 0.6
+BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
+_RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
+
+
+def _largest_reward(log: Log) -> Signal:
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    return size._replace(y=np.fmax.accumulate(size.y))
+
+
+def _beyond_bound(log: Log) -> Running | None:
+    """Return |mean Q| over the largest possible one, max |r| / (1 - γ)."""
+    discount = log.setting("discount")
+    if discount is None or not 0 <= discount < 1:
+        return None
+    size = _largest_reward(log)
+    bound = size._replace(y=size.y / (1.0 - discount))
+    found = smoothed(together(log.signals["q_mean"], bound, ratio))
+    return or_none(largest(Running(found.x, np.abs(found.value))))
+
+
+def _error(log: Log) -> Running | None:
+    """Return |TD error| over the largest |r|."""
+    found = smoothed(together(log.signals["td_error_abs_mean"], _largest_reward(log), ratio))
+    return or_none(after(log, EARLY, largest(found)))
+
+
+def _behind_target(log: Log) -> Running | None:
+    """Return |mean target - mean Q| over the mean |TD error|."""
+    gap = together(log.signals["target_mean"], log.signals["q_mean"], lambda t, q: np.abs(t - q))
+    found = smoothed(together(gap, log.signals["td_error_abs_mean"], ratio))
+    return or_none(after(log, EARLY, largest(found)))
+
+
+def _level(log: Log) -> Running | None:
+    """Return the largest |mean Q| so far over the largest |r|."""
+    found = smoothed(together(log.signals["q_mean"], _largest_reward(log), ratio))
+    return or_none(after(log, EARLY, largest(Running(found.x, np.abs(found.value)))))
+
+
+def _epsilon_rises(log: Log) -> Running | None:
+    found = log.signals["epsilon"]
+    rises = np.concatenate([np.zeros(min(1, len(found.y))), np.diff(found.y)])
+    return or_none(largest(Running(found.x, rises)))
+
+
+def _epsilon_late(log: Log) -> Running | None:
+    found = log.signals["epsilon"]
+    return or_none(after(log, LATE, smallest(Running(found.x, found.y))))
+
+
+def _temperature(log: Log) -> Running | None:
+    found = log.signals["temperature"]
+    with np.errstate(all="ignore"):
+        grown = np.log10(found.y / found.y[0])
+    return or_none(largest(Running(found.x, grown)))
+
+
+def _temperature_low(log: Log) -> Running | None:
+    found = log.signals["temperature"]
+    with np.errstate(all="ignore"):
+        grown = np.log10(found.y / found.y[0])
+    return or_none(smallest(Running(found.x, grown)))
+
+
+def _saturated(log: Log) -> Running | None:
+    return or_none(after(log, EARLY, largest(smoothed(log.signals["action_saturation"]))))
+
+
+def _never_learns(log: Log) -> Running | None:
+    """Return 1 if the run ends before it starts to learn, else 0."""
+    starts = log.setting("learning_starts")
+    if starts is None or not log.planned > 0:
+        return None
+    late = np.asarray([float(starts >= log.planned)])
+    return Running(np.asarray([log.end]), late)
+
+
+CHECKS = (
+    Check(
+        "Q-BOUND",
+        "action values are larger than any return",
+        "|mean Q| over max |r| / (1 - γ)",
+        _beyond_bound,
+        ("reward_min", "reward_max", "q_mean"),
+        "above",
+        "identity",
+        "No discounted return can be that large: the values diverge.",
+        {
+            "value-targets": 0.8,
+            "target-network": 0.5,
+            "steps-too-large": 0.5,
+            "replay": 0.2,
+            "policy-loss": 0.1,
+        },
+        f"an identity; {_RLKIT}",
+        limit=1.5,
+        algorithms=BOUNDED,
+    ),
+    Check(
+        "Q-ERROR",
+        "the error of the action values is large",
+        "mean |TD error| over the largest |r|, median of updates after 20 % of the budget",
+        _error,
+        ("td_error_abs_mean", "reward_min", "reward_max"),
+        "above",
+        "calibrated",
+        "Values do not agree with their own targets.",
+        {
+            "value-targets": 0.5,
+            "target-network": 0.5,
+            "steps-too-large": 0.6,
+            "replay": 0.4,
+            "reward-scale": 0.1,
+        },
+        "RLDebugger, Q target check",
+        algorithms=OFF_POLICY,
+        least_margin=0.2,
+    ),
+    Check(
+        "Q-BEHIND",
+        "action values stay behind their targets",
+        "|mean target - mean Q| over the mean |TD error|, after 20 % of the budget",
+        _behind_target,
+        ("target_mean", "q_mean", "td_error_abs_mean"),
+        "above",
+        "calibrated",
+        "Errors have one sign: values run after targets that move, or do not learn.",
+        {
+            "target-network": 0.6,
+            "steps-too-small": 0.6,
+            "value-targets": 0.4,
+            "values-do-not-learn": 0.6,
+        },
+        "RLDebugger, Q target check",
+        algorithms=OFF_POLICY,
+        least_margin=0.2,
+    ),
+    Check(
+        "Q-LEVEL",
+        "action values stay at the size of one reward",
+        "largest |mean Q| so far over the largest |r|, after 20 % of the budget",
+        _level,
+        ("q_mean", "reward_min", "reward_max"),
+        "below",
+        "calibrated",
+        "Values do not add up rewards over time: the target network never changes, or nothing is "
+        "bootstrapped.",
+        {
+            "target-network": 0.7,
+            "value-targets": 0.6,
+            "steps-too-small": 0.6,
+            "no-reward-signal": 0.3,
+            "discount": 0.6,
+            "values-do-not-learn": 0.5,
+        },
+        "two routes to one number",
+        algorithms=OFF_POLICY,
+        least_margin=0.0,
+    ),
+    Check(
+        "Q-EPS-RISE",
+        "ε rises",
+        "largest rise of ε between two updates",
+        _epsilon_rises,
+        ("epsilon",),
+        "above",
+        "identity",
+        "The share of random actions falls in every schedule of the literature.",
+        {"too-much-exploration": 0.6, "logging": 0.2},
+        "Stack Overflow 54385568; RLDebugger",
+        limit=1e-6,
+        algorithms=("dqn",),
+    ),
+    Check(
+        "Q-EPS-HIGH",
+        "ε stays high",
+        "ε after 60 % of the budget",
+        _epsilon_late,
+        ("epsilon",),
+        "above",
+        "convention",
+        "Most actions of the last part of the run are random.",
+        {"too-much-exploration": 0.9},
+        "Mnih et al. 2015: ε reaches its end within 10 % of the run",
+        limit=0.5,
+        algorithms=("dqn",),
+    ),
+    Check(
+        "Q-TEMPERATURE",
+        "the temperature grows",
+        "decimal logarithm of the temperature over its first value",
+        _temperature,
+        ("temperature",),
+        "above",
+        "calibrated",
+        "Entropy becomes worth more than reward, and the values follow it.",
+        {"temperature": 0.8, "reward-scale": 0.4, "policy-loss": 0.5, "steps-too-large": 0.2},
+        _RLKIT,
+        algorithms=("sac",),
+        least_margin=0.5,
+    ),
+    Check(
+        "Q-TEMPERATURE-LOW",
+        "the temperature vanishes",
+        "smallest decimal logarithm of the temperature over its first value",
+        _temperature_low,
+        ("temperature",),
+        "below",
+        "calibrated",
+        "Entropy is worth nothing: the policy stops exploring.",
+        {"temperature": 0.7, "too-little-exploration": 0.5, "policy-loss": 0.3},
+        "Haarnoja et al. 2018, arXiv:1812.05905",
+        algorithms=("sac",),
+        least_margin=0.5,
+    ),
+    Check(
+        "Q-SATURATED",
+        "actions stick to their bounds",
+        "share of the policy's actions at a bound, after 20 % of the budget",
+        _saturated,
+        ("action_saturation",),
+        "above",
+        "calibrated",
+        "A tanh at its end has no gradient: the policy cannot come back.",
+        {"steps-too-large": 0.5, "policy-loss": 0.5, "observations": 0.3, "value-targets": 0.3},
+        "rlkit issue 50; Stable-Baselines3 issue 1801",
+        algorithms=("ddpg", "td3"),
+        least_margin=0.05,
+    ),
+    Check(
+        "Q-NOSTART",
+        "the run ends before it learns",
+        "1 if `learning_starts` is not below the planned env steps",
+        _never_learns,
+        (),
+        "above",
+        "identity",
+        "No gradient step is taken before `learning_starts` env steps.",
+        {"replay": 0.9},
+        "Stable-Baselines3 issue 526: its own example did this",
+        limit=0.5,
+        algorithms=OFF_POLICY,
+    ),
+)

@@ -1,0 +1,209 @@
+"""Checks of numbers, gradients and learning rates."""
+
+import numpy as np
+
+from backflip.doctor.check import Check, Running
+from backflip.doctor.log import Log, Signal
+from backflip.doctor.measures import after, largest, log10_of, or_none, smallest, smoothed
+
+EARLY = 0.2
+NEARLY_ALL = 0.9  # of the budget
+ALWAYS_FINITE = (
+    *("policy_loss", "value_loss", "q_loss", "entropy", "approx_kl", "grad_norm", "q_mean"),
+    *("critic_grad_norm", "actor_grad_norm", "value_grad_norm", "update_ratio", "reward_mean"),
+    *("value_mean", "advantage_mean", "temperature", "obs_abs_mean", "learning_rate"),
+)
+_GRADIENTS = ("grad_norm", "critic_grad_norm", "value_grad_norm")
+_KARPATHY = "A. Karpathy, Building makemore: log10 of updates over parameters is near -3"
+_TOO_LARGE = {"steps-too-large": 0.7, "reward-scale": 0.4, "value-targets": 0.3}
+
+
+def _not_finite(log: Log) -> Running | None:
+    """Return the number of signals so far with a value that is not a number, or infinite."""
+    found = [log.signals[name] for name in ALWAYS_FINITE if log.has(name)]
+    if not found:
+        return None
+    bad = [one.x[~np.isfinite(one.y)][:1] for one in found]
+    first = np.sort(np.concatenate(bad))
+    if not len(first):
+        return Running(np.asarray([log.end]), np.zeros(1))
+    return Running(first, np.arange(1.0, len(first) + 1))
+
+
+def _gradient(log: Log) -> Signal | None:
+    names = [name for name in _GRADIENTS if log.has(name)]
+    return log.signals[names[0]] if names else None
+
+
+def _gradient_large(log: Log) -> Running | None:
+    found = _gradient(log)
+    return found and or_none(log10_of(largest(smoothed(found))))
+
+
+def _gradient_small(log: Log) -> Running | None:
+    found = _gradient(log)
+    return found and or_none(after(log, EARLY, log10_of(largest(smoothed(found)))))
+
+
+def _actor_gradient_small(log: Log) -> Running | None:
+    found = log10_of(largest(smoothed(log.signals["actor_grad_norm"])))
+    return or_none(after(log, EARLY, found))
+
+
+def _actor_gradient_large(log: Log) -> Running | None:
+    return or_none(log10_of(largest(smoothed(log.signals["actor_grad_norm"]))))
+
+
+def _update_large(log: Log) -> Running | None:
+    return or_none(log10_of(largest(smoothed(log.signals["update_ratio"]))))
+
+
+def _update_small(log: Log) -> Running | None:
+    found = log10_of(largest(smoothed(log.signals["update_ratio"])))
+    return or_none(after(log, EARLY, found))
+
+
+def _rate_zero(log: Log) -> Running | None:
+    """Return the smallest learning rate before 90 % of the budget."""
+    found = log.signals["learning_rate"]
+    early = found.x <= NEARLY_ALL * log.budget
+    return or_none(smallest(Running(found.x[early], found.y[early])))
+
+
+def _rate_high(log: Log) -> Running | None:
+    found = log.signals["learning_rate"]
+    return or_none(largest(Running(found.x, found.y)))
+
+
+CHECKS = (
+    Check(
+        "NN-NAN",
+        "a value is not finite",
+        "number of signals with a NaN or an infinity, among those that are always finite",
+        _not_finite,
+        (),
+        "above",
+        "identity",
+        "From this update on, parameters hold no information.",
+        {
+            "steps-too-large": 0.5,
+            "observations": 0.3,
+            "reward-scale": 0.3,
+            "value-targets": 0.3,
+            "policy-loss": 0.2,
+        },
+        "Stable-Baselines3 issues 1401 and 1593; IsaacLab issue 1999",
+        limit=0.5,
+    ),
+    Check(
+        "NN-GRAD-LARGE",
+        "gradients are huge",
+        "decimal logarithm of the largest median of gradient norms, before clipping",
+        _gradient_large,
+        (),
+        "above",
+        "calibrated",
+        "Clipping hides the size of a gradient: only its direction is left, that of the largest "
+        "term.",
+        {"reward-scale": 0.85, "steps-too-large": 0.3, "value-targets": 0.5, "observations": 0.2},
+        "ml_debug: gradient clipping masks problems",
+        least_margin=1.0,
+    ),
+    Check(
+        "NN-GRAD-SMALL",
+        "gradients vanish",
+        "decimal logarithm of the largest median of gradient norms, after 20 % of the budget",
+        _gradient_small,
+        (),
+        "below",
+        "calibrated",
+        "Nothing tells the parameters where to go.",
+        {
+            "no-reward-signal": 0.4,
+            "policy-loss": 0.3,
+            "values-do-not-learn": 0.4,
+            "reward-scale": 0.4,
+            "observations": 0.2,
+        },
+        "ml_debug",
+        least_margin=1.0,
+    ),
+    Check(
+        "NN-ACTOR-SMALL",
+        "the policy gets no gradient",
+        "decimal logarithm of the largest median of the policy's gradient norms",
+        _actor_gradient_small,
+        ("actor_grad_norm",),
+        "below",
+        "calibrated",
+        "The policy's loss does not depend on its parameters, or hardly.",
+        {"policy-loss": 0.8, "no-reward-signal": 0.3, "values-do-not-learn": 0.3},
+        "rlkit issue 50",
+        least_margin=1.0,
+    ),
+    Check(
+        "NN-ACTOR-LARGE",
+        "the policy's gradients are huge",
+        "decimal logarithm of the largest median of the policy's gradient norms",
+        _actor_gradient_large,
+        ("actor_grad_norm",),
+        "above",
+        "calibrated",
+        "Action values are steep or large, and the policy follows them blindly.",
+        {"value-targets": 0.5, "reward-scale": 0.6, "target-network": 0.4, "steps-too-large": 0.5},
+        "rlkit issue 50",
+        least_margin=1.0,
+    ),
+    Check(
+        "NN-UPDATE-LARGE",
+        "parameters change fast",
+        "decimal logarithm of ‖θ' - θ‖ / ‖θ‖ of an update, largest median",
+        _update_large,
+        ("update_ratio",),
+        "above",
+        "calibrated",
+        "Steps are large against the parameters themselves.",
+        {"steps-too-large": 0.95, "initialisation": 0.2},
+        _KARPATHY,
+        least_margin=0.5,
+    ),
+    Check(
+        "NN-UPDATE-SMALL",
+        "parameters hardly change",
+        "decimal logarithm of ‖θ' - θ‖ / ‖θ‖ of an update, largest median after 20 % of the budget",
+        _update_small,
+        ("update_ratio",),
+        "below",
+        "calibrated",
+        "Steps are too small to learn within the budget.",
+        {"steps-too-small": 0.95, "policy-loss": 0.15, "initialisation": 0.2},
+        _KARPATHY,
+        least_margin=0.5,
+    ),
+    Check(
+        "NN-LR-ZERO",
+        "the learning rate is 0 before the end",
+        "smallest learning rate before 90 % of the budget",
+        _rate_zero,
+        ("learning_rate",),
+        "below",
+        "identity",
+        "The schedule ends before the run: nothing is learned afterwards.",
+        {"steps-too-small": 0.8},
+        "Stable-Baselines3's schedules run from 1 to 0, not from 0 to 1",
+        limit=1e-12,
+    ),
+    Check(
+        "NN-LR-HIGH",
+        "the learning rate is high",
+        "largest learning rate",
+        _rate_high,
+        ("learning_rate",),
+        "above",
+        "convention",
+        "Adam moves each parameter by about the learning rate, at every step.",
+        {"steps-too-large": 0.8},
+        "Andrychowicz et al. 2020, arXiv:2006.05990: 3e-4 is safe",
+        limit=1e-2,
+    ),
+)

@@ -1,0 +1,122 @@
+"""Checks of a reward that is learned from comparisons."""
+
+import numpy as np
+
+from backflip.doctor.check import Check, Running
+from backflip.doctor.log import Log, Signal
+from backflip.doctor.measures import largest, or_none, together
+
+ENOUGH = 50  # labels
+SHARE_DECIDED = 0.05
+ALARM = 20.0  # e-value; see docs/reward-alarm.md
+_RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
+
+
+def _with_labels(log: Log, name: str) -> Signal:
+    """Return a signal where at least `ENOUGH` labels are decided, else NaN."""
+    ties = log.signals.get("reward_model_ties")
+    labels = log.signals["reward_model_labels"]
+    decided = together(labels, ties, lambda all_of, tied: all_of - tied) if ties else labels
+    return together(
+        log.signals[name], decided, lambda value, count: np.where(count >= ENOUGH, value, np.nan)
+    )
+
+
+def _held_out(log: Log) -> Running | None:
+    found = _with_labels(log, "reward_model_held_out_accuracy")
+    return or_none(largest(Running(found.x, found.y)))
+
+
+def _gap(log: Log) -> Running | None:
+    seen = _with_labels(log, "reward_model_accuracy")
+    fresh = log.signals["reward_model_held_out_accuracy"]
+    found = together(seen, fresh, lambda one, other: one - other)
+    return or_none(Running(found.x, found.y))
+
+
+def _ties(log: Log) -> Running | None:
+    labels, ties = log.signals["reward_model_labels"], log.signals["reward_model_ties"]
+    found = together(
+        ties, labels, lambda one, count: np.where(count >= ENOUGH, 1.0 - one / count, np.nan)
+    )
+    return or_none(Running(found.x, found.y))
+
+
+def _hacked(log: Log) -> Running | None:
+    found = log.signals["fresh_evidence"]
+    return or_none(largest(Running(found.x, found.y)))
+
+
+def _collapsed(log: Log) -> Running | None:
+    found = log.signals["reward_model_collapsed"]
+    return or_none(Running(found.x, found.y))
+
+
+CHECKS = (
+    Check(
+        "RM-CHANCE",
+        "the learned reward agrees with new answers by chance",
+        f"largest accuracy on held-out labels, from {ENOUGH} decided labels on",
+        _held_out,
+        ("reward_model_held_out_accuracy", "reward_model_labels"),
+        "below",
+        "convention",
+        "The model cannot predict answers that it has not seen.",
+        {"labels": 0.8, "reward-model": 0.7, "observations": 0.2},
+        _RAHTZ,
+        limit=0.6,
+    ),
+    Check(
+        "RM-OVERFIT",
+        "the learned reward fits its labels, and not new ones",
+        f"accuracy on labels of the fit minus that on held-out labels, from {ENOUGH} labels on",
+        _gap,
+        ("reward_model_accuracy", "reward_model_held_out_accuracy", "reward_model_labels"),
+        "above",
+        "convention",
+        "The model has learned the labels by heart.",
+        {"labels": 0.6, "reward-model": 0.8},
+        "Christiano et al. 2017, arXiv:1706.03741, section 2.2.3",
+        limit=0.3,
+    ),
+    Check(
+        "RM-TIES",
+        "almost all answers are ties",
+        f"share of decided answers, from {ENOUGH} labels on",
+        _ties,
+        ("reward_model_labels", "reward_model_ties"),
+        "below",
+        "convention",
+        "Clips look alike to the teacher: the agent does not explore, or clips are too short.",
+        {"labels": 0.9, "too-little-exploration": 0.2},
+        _RAHTZ,
+        limit=SHARE_DECIDED,
+    ),
+    Check(
+        "RM-HACK",
+        "the learned reward is being exploited",
+        "evidence against agreement on fresh pairs, as an e-value",
+        _hacked,
+        ("fresh_evidence",),
+        "above",
+        "identity",
+        "The learned return rises while the teacher no longer agrees: the policy found a gap in "
+        "the learned reward.",
+        {"reward-model": 0.95},
+        "Ibarz et al. 2018, arXiv:1811.06521, section 3.3; docs/reward-alarm.md",
+        limit=ALARM,
+    ),
+    Check(
+        "RM-COLLAPSED",
+        "the representation has collapsed",
+        "share of seeds whose features no longer tell states apart",
+        _collapsed,
+        ("reward_model_collapsed",),
+        "above",
+        "convention",
+        "The reward model sees the same features in all states.",
+        {"reward-model": 0.8, "observations": 0.3},
+        "docs/reward-models.md",
+        limit=0.5,
+    ),
+)

@@ -1,0 +1,379 @@
+"""Checks of returns, episodes and rewards."""
+
+import numpy as np
+
+from backflip.doctor.check import Check, Running
+from backflip.doctor.log import Log, Signal
+from backflip.doctor.measures import (
+    after,
+    largest,
+    log10_of,
+    noise_of,
+    or_none,
+    ratio,
+    smoothed,
+    together,
+)
+
+NEVER = 0.1  # share of the budget
+SUSTAINED = 0.1
+REAL = 10.0  # a rise of less than so much noise is none
+EARLY, LATE = 0.2, 0.5
+LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # always, if there are any
+_JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
+
+
+def _falls(log: Log) -> Running | None:
+    """Return how much of the rise of the return is lost again, over a tenth of the budget.
+
+    Rise and fall are those of medians. A rise of less than `REAL` times the noise is none.
+    """
+    signal = log.signals["episode_return_mean"]
+    found = smoothed(signal, 0.05)
+    if len(found.x) < 20:
+        return None
+    best = np.maximum.accumulate(found.value)
+    width = max(1, round(SUSTAINED * len(found.x)))
+    recent = np.lib.stride_tricks.sliding_window_view(found.value, width).max(axis=1)
+    peak, rise = best[width - 1 :], (best - found.value[0])[width - 1 :]
+    is_real = rise > REAL * noise_of(signal, found)
+    lost = np.where(is_real, (peak - recent) / np.where(is_real, rise, 1.0), 0.0)
+    return or_none(largest(Running(found.x[width - 1 :], np.minimum(lost, 1.2))))
+
+
+def _no_progress(log: Log) -> Running | None:
+    """Return the best rise of the return over its first values, in its noise."""
+    signal = log.signals["episode_return_mean"]
+    found = smoothed(signal, 0.05)
+    if len(found.x) < 10:
+        return None
+    start = float(np.median(signal.y[np.isfinite(signal.y)][:3]))
+    rise = (found.value - start) / noise_of(signal, found)
+    return or_none(after(log, LATE, largest(Running(found.x, rise))))
+
+
+def _worse_than_start(log: Log) -> Running | None:
+    """Return how far the return lies below its first values, in its noise."""
+    signal = log.signals["episode_return_mean"]
+    found = smoothed(signal, 0.1)
+    if len(found.x) < 20:
+        return None
+    start = float(np.median(found.value[: max(2, len(found.x) // 20)]))
+    below = (start - found.value) / noise_of(signal, found)
+    return or_none(after(log, LATE, Running(found.x, below)))
+
+
+def _returns_equal(log: Log) -> Running | None:
+    """Return the spread of the returns so far over their size."""
+    found = log.signals["episode_return_mean"]
+    known = np.isfinite(found.y)
+    x, y = found.x[known], found.y[known]
+    if len(y) < 5:
+        return None
+    most, least = np.maximum.accumulate(y), np.minimum.accumulate(y)
+    size = np.maximum(np.maximum.accumulate(np.abs(y)), 1e-12)
+    return or_none(after(log, NEVER, Running(x, (most - least) / size)))
+
+
+def _no_episode(log: Log) -> Running | None:
+    """Return the env steps so far without the end of an episode, over the budget."""
+    if log.has("episodes"):
+        found = log.signals["episodes"]
+        count = np.cumsum(np.nan_to_num(found.y))
+        none = np.where(count > 0, 0.0, found.x / max(log.budget, 1.0))
+        return or_none(Running(found.x, none))
+    if log.has("episode_return_mean") or log.library not in LOGS_EPISODES or not log.signals:
+        return None
+    return Running(np.asarray([log.end]), np.ones(1))
+
+
+def _per_step(log: Log) -> Signal:
+    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
+    return together(returns, lengths, ratio)
+
+
+def _other_sign(log: Log) -> Running | None:
+    """Return the share of updates whose mean reward has another sign than the true one."""
+    if log.teaches:
+        return None
+    true, used = _per_step(log), log.signals["reward_mean"]
+    pair = together(true, used, lambda one, other: np.sign(one) * np.sign(other))
+    size = max(float(np.nanmax(np.abs(true.y), initial=0.0)), 1e-12)
+    weak = together(true, used, lambda one, _: np.abs(one) < 0.05 * size)
+    known = np.isfinite(pair.y) & (pair.y != 0) & (weak.y == 0)
+    if known.sum() < 5:
+        return None
+    wrong = (pair.y[known] < 0).astype(float)
+    return or_none(Running(pair.x[known], np.cumsum(wrong) / np.arange(1, len(wrong) + 1)))
+
+
+def _unrelated(log: Log) -> Running | None:
+    """Return the rank correlation of mean rewards with true rewards per env step, over updates."""
+    if log.teaches:
+        return None
+    one, other = _per_step(log), log.signals["reward_mean"]
+    pair = together(one, other, lambda true, _: true)
+    used = together(one, other, lambda _, mean: mean)
+    known = np.isfinite(pair.y) & np.isfinite(used.y)
+    true, mean = pair.y[known], used.y[known]
+    if len(true) < 20 or np.ptp(true) < 0.05 * np.abs(true).max() or np.ptp(mean) == 0:
+        return None
+    value = float(np.corrcoef(_ranks(true), _ranks(mean))[0, 1])
+    return Running(pair.x[known][-1:], np.asarray([value]))
+
+
+def _ranks(values: "np.ndarray") -> "np.ndarray":
+    return np.argsort(np.argsort(values))
+
+
+def _reward_constant(log: Log) -> Running | None:
+    """Return the range of the rewards so far over their size."""
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    spread = together(least, most, lambda low, high: high - low)
+    lowest, highest = np.fmin.accumulate(least.y), np.fmax.accumulate(most.y)
+    if len(lowest) != len(spread.y):
+        return None
+    size = np.maximum(np.maximum(np.abs(lowest), np.abs(highest)), 1e-12)
+    return or_none(after(log, NEVER, Running(spread.x, (highest - lowest) / size)))
+
+
+def _reward_large(log: Log) -> Running | None:
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    return or_none(log10_of(largest(Running(size.x, size.y))))
+
+
+def _reward_small(log: Log) -> Running | None:
+    found = _reward_large(log)
+    return found and or_none(after(log, EARLY, found))
+
+
+def _length_constant(log: Log) -> Running | None:
+    """Return the spread of the lengths so far over their size, of episodes below any limit."""
+    least, most = log.signals["episode_length_min"], log.signals["episode_length_max"]
+    limit = log.setting("max_episode_steps")
+    spread = together(least, most, lambda low, high: (high - low) / np.maximum(high, 1.0))
+    known = np.isfinite(spread.y)
+    if not known.any() or limit is None or np.nanmax(most.y) >= limit:
+        return None
+    return or_none(after(log, NEVER, largest(Running(spread.x[known], spread.y[known]))))
+
+
+def _obs_large(log: Log) -> Running | None:
+    if log.settings.get("normalize_obs") is True:
+        return None
+    mean, deviation = log.signals["obs_abs_mean"], log.signals["obs_std_max"]
+    return or_none(log10_of(largest(smoothed(together(mean, deviation, np.maximum)))))
+
+
+def _obs_small(log: Log) -> Running | None:
+    found = log10_of(largest(smoothed(log.signals["obs_std_max"])))
+    return or_none(after(log, NEVER, found))
+
+
+CHECKS = (
+    Check(
+        "ENV-DROP",
+        "the return falls after it had risen",
+        "share of the rise of the return that is lost again for 10 % of the budget",
+        _falls,
+        ("episode_return_mean",),
+        "above",
+        "calibrated",
+        "The policy had learnt, and lost it.",
+        {
+            "steps-too-large": 0.5,
+            "acting-and-learning-disagree": 0.3,
+            "value-targets": 0.3,
+            "too-little-exploration": 0.2,
+            "replay": 0.3,
+            "reward-sign": 0.2,
+            "target-network": 0.3,
+        },
+        "Stable-Baselines3 issue 324; Dohare et al. 2023",
+        least_margin=0.2,
+        is_pooled=True,
+    ),
+    Check(
+        "ENV-WORSE",
+        "the return falls below that of the untrained policy",
+        "how far the return lies below the first ones, in its noise, after half the budget",
+        _worse_than_start,
+        ("episode_return_mean",),
+        "above",
+        "calibrated",
+        "Learning makes the policy worse than it was by chance: something has the wrong sign.",
+        {"policy-loss": 0.7, "reward-sign": 0.9, "advantages": 0.6, "value-targets": 0.3},
+        _JONES,
+        least_margin=3.0,
+        is_pooled=True,
+    ),
+    Check(
+        "ENV-NOTHING",
+        "the return does not rise",
+        "rise of the return over its first values, in its noise, after half the budget",
+        _no_progress,
+        ("episode_return_mean",),
+        "below",
+        "convention",
+        "No learning is visible. A hard task looks the same: this alone proves no mistake.",
+        {
+            "no-reward-signal": 0.7,
+            "unlucky-or-slow": 0.8,
+            "steps-too-small": 0.7,
+            "policy-loss": 0.7,
+            "observations": 0.6,
+            "advantages": 0.5,
+            "values-do-not-learn": 0.3,
+            "reward-sign": 0.7,
+            "actions": 0.5,
+            "replay": 0.5,
+            "target-network": 0.5,
+        },
+        "watching the return alone names 56 % of faulty seeds, with 23 % false alarms",
+        limit=2.0,
+        is_warning=True,
+    ),
+    Check(
+        "ENV-EQUAL",
+        "all returns are equal",
+        "spread of the returns so far over their size, after 10 % of the budget",
+        _returns_equal,
+        ("episode_return_mean",),
+        "below",
+        "convention",
+        "No behaviour is better than another one: there is nothing to learn from.",
+        {"no-reward-signal": 0.8, "actions": 0.3, "unlucky-or-slow": 0.2},
+        "FinRL issue 713; RLDebugger",
+        limit=1e-6,
+    ),
+    Check(
+        "ENV-NOEP",
+        "no episode ends",
+        "share of the budget without the end of an episode",
+        _no_episode,
+        (),
+        "above",
+        "convention",
+        "Without ends there are no returns to look at. CleanRL's scripts with Gymnasium 1.0 log "
+        "none without a word.",
+        {"logging": 0.7, "no-reward-signal": 0.1},
+        "CleanRL issue 499",
+        limit=0.5,
+    ),
+    Check(
+        "ENV-LEN",
+        "all episodes have one length",
+        "spread of the lengths of episodes that end before the time limit",
+        _length_constant,
+        ("episode_length_min", "episode_length_max"),
+        "below",
+        "convention",
+        "Episodes end by a counter, not by what happens.",
+        {"actions": 0.4, "no-reward-signal": 0.3},
+        _JONES,
+        limit=1e-9,
+        is_warning=True,
+    ),
+    Check(
+        "REW-SIGN",
+        "learned and true reward have different signs",
+        "share of updates in which the mean reward that is learned from has another sign than "
+        "return over length",
+        _other_sign,
+        ("episode_return_mean", "episode_length_mean", "reward_mean"),
+        "above",
+        "calibrated",
+        "The algorithm learns from a reward with another sign or shift than the true one. A shift "
+        "changes whether it is good to stay alive.",
+        {"reward-sign": 0.95, "reward-model": 0.1},
+        "J. Schulman: scale rewards, but do not shift them",
+        least_margin=0.2,
+        is_pooled=True,
+    ),
+    Check(
+        "REW-UNRELATED",
+        "learned and true reward do not move together",
+        "rank correlation over updates of the mean reward with return over length",
+        _unrelated,
+        ("episode_return_mean", "episode_length_mean", "reward_mean"),
+        "below",
+        "calibrated",
+        "The reward that the algorithm receives is not the environment's.",
+        {"reward-sign": 0.7, "no-reward-signal": 0.6, "replay": 0.2},
+        "two routes to one number",
+        least_margin=0.3,
+        is_pooled=True,
+    ),
+    Check(
+        "REW-CONST",
+        "all rewards are equal",
+        "range of the rewards so far over their size, after 10 % of the budget",
+        _reward_constant,
+        ("reward_min", "reward_max"),
+        "below",
+        "convention",
+        "Returns then differ by the length of episodes alone.",
+        {"no-reward-signal": 0.7, "unlucky-or-slow": 0.2},
+        "RLDebugger",
+        limit=1e-9,
+        is_warning=True,
+    ),
+    Check(
+        "REW-LARGE",
+        "rewards are large",
+        "decimal logarithm of the largest |r| that the algorithm learns from",
+        _reward_large,
+        ("reward_min", "reward_max"),
+        "above",
+        "calibrated",
+        "Losses grow with the square of rewards, and settings are made for rewards near 1.",
+        {"reward-scale": 0.95},
+        "Henderson et al. 2018, arXiv:1709.06560",
+        least_margin=1.0,
+        is_pooled=True,
+    ),
+    Check(
+        "REW-SMALL",
+        "rewards are tiny",
+        "decimal logarithm of the largest |r| that the algorithm learns from, after 20 % of the "
+        "budget",
+        _reward_small,
+        ("reward_min", "reward_max"),
+        "below",
+        "calibrated",
+        "Entropy bonus and rounding outweigh rewards of this size.",
+        {"reward-scale": 0.8, "no-reward-signal": 0.8},
+        "Henderson et al. 2018, arXiv:1709.06560",
+        least_margin=1.0,
+        is_pooled=True,
+    ),
+    Check(
+        "OBS-LARGE",
+        "observations are far from unit scale",
+        "decimal logarithm of the largest mean or deviation of observed numbers, not normalised",
+        _obs_large,
+        ("obs_abs_mean", "obs_std_max"),
+        "above",
+        "calibrated",
+        "Layers are made for inputs of mean 0 and deviation 1.",
+        {"observations": 0.9},
+        "J. Schulman; Stable-Baselines3 issue 1801",
+        least_margin=1.0,
+        is_pooled=True,
+    ),
+    Check(
+        "OBS-CONST",
+        "observations hardly change",
+        "decimal logarithm of the largest deviation of an observed number",
+        _obs_small,
+        ("obs_std_max",),
+        "below",
+        "calibrated",
+        "The policy sees the same input in every state.",
+        {"observations": 0.9},
+        "RLDebugger",
+        least_margin=1.0,
+        is_pooled=True,
+    ),
+)

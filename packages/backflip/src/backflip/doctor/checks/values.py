@@ -1,0 +1,324 @@
+"""Checks of state values and advantages."""
+
+import numpy as np
+
+from backflip.doctor.check import Check, Running
+from backflip.doctor.log import ON_POLICY, Log, Signal
+from backflip.doctor.measures import (
+    after,
+    largest,
+    log10_of,
+    or_none,
+    ratio,
+    smallest,
+    smoothed,
+    together,
+)
+
+EARLY, LATE = 0.2, 0.5  # shares of the budget
+NEVER = 0.1
+_JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
+_SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
+
+
+def _variance_unexplained(log: Log) -> Running | None:
+    return or_none(after(log, LATE, largest(smoothed(log.signals["explained_variance"]))))
+
+
+def _explained_now(log: Log) -> Running | None:
+    found = smallest(smoothed(log.signals["explained_variance"]))
+    return or_none(after(log, EARLY, Running(found.x, np.maximum(found.value, -10.0))))
+
+
+def _self_reference(log: Log) -> Running | None:
+    lambda_returns, whole = log.signals["explained_variance"], log.signals["explained_variance_mc"]
+    gap = together(
+        lambda_returns, whole, lambda one, other: np.clip(one, -1, 1) - np.clip(other, -1, 1)
+    )
+    return or_none(after(log, LATE, largest(smoothed(gap))))
+
+
+def _returns_constant(log: Log) -> Running | None:
+    """Return the share of the updates so far whose explained variance is NaN."""
+    found = log.signals["explained_variance"]
+    missing = np.cumsum(np.isnan(found.y)) / np.arange(1, len(found.y) + 1)
+    return or_none(after(log, NEVER, Running(found.x, missing)))
+
+
+def _advantages_shifted(log: Log) -> Running | None:
+    mean, deviation = log.signals["advantage_mean"], log.signals["advantage_std"]
+    found = smoothed(together(mean, deviation, ratio))
+    return or_none(largest(Running(found.x, np.abs(found.value))))
+
+
+def _advantages_zero(log: Log) -> Running | None:
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    share = together(log.signals["advantage_std"], size, ratio)
+    return or_none(after(log, NEVER, log10_of(largest(smoothed(share)))))
+
+
+def _wrong_sign(log: Log) -> Running | None:
+    """Return how far values lie on the side that rewards exclude, in their largest sizes.
+
+    With rewards that are never negative, negative values are wrong, and the other way round.
+    """
+    least = np.fmin.accumulate(log.signals["reward_min"].y)
+    most = np.fmax.accumulate(log.signals["reward_max"].y)
+    values = log.signals["value_mean"]
+    if len(values.y) != len(least) or len(most) != len(least):
+        return None
+    side = np.where(least >= 0, -values.y, np.where(most <= 0, values.y, np.nan))
+    size = np.fmax.accumulate(np.abs(values.y))
+    found = smoothed(Signal(values.x, ratio(side, size), "value_mean"))
+    return or_none(after(log, EARLY, smallest(found)))
+
+
+def _beyond_bound(log: Log) -> Running | None:
+    """Return |mean value| over the largest possible one, max |r| / (1 - γ)."""
+    discount = log.setting("discount")
+    if discount is None or not 0 <= discount < 1:
+        return None
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    bound = size._replace(y=np.fmax.accumulate(size.y) / (1.0 - discount))
+    found = smoothed(together(log.signals["value_mean"], bound, ratio))
+    return or_none(largest(Running(found.x, np.abs(found.value))))
+
+
+def level(log: Log) -> Signal | None:
+    """Return log10 of mean value over the level that mean reward and discount imply.
+
+    A constant reward r gives values between r / (1 - γ) (1 - (1 - γ^L) / (L (1 - γ))), the mean
+    over an episode of L env steps that ends, and r / (1 - γ), that of one that does not.
+    """
+    discount = log.setting("discount")
+    if discount is None or not 0 <= discount < 1:
+        return None
+    horizon = 1.0 / (1.0 - discount)
+    lengths = log.signals["episode_length_mean"]
+    reward, value = log.signals["reward_mean"], log.signals["value_mean"]
+    known = np.isfinite(lengths.y) & (lengths.y > 0)
+    if not known.any():
+        return None
+    length = np.interp(reward.x, lengths.x[known], lengths.y[known])
+    within = horizon * (1.0 - (1.0 - discount**length) / (length * (1.0 - discount)))
+    within = np.maximum(within, 1.0)
+    of_value = together(reward._replace(y=reward.y * within), value, lambda low, v: v / low)
+    of_whole = together(reward._replace(y=reward.y * horizon), value, lambda high, v: v / high)
+    with np.errstate(all="ignore"):
+        above, below = np.log10(of_whole.y), np.log10(of_value.y)
+    outside = np.where(above > 0, above, np.where(below < 0, below, 0.0))
+    outside = np.where(np.isfinite(above), outside, np.nan)
+    return Signal(of_value.x, outside, "value_mean")
+
+
+def _level_high(log: Log) -> Running | None:
+    found = level(log)
+    return found and or_none(after(log, EARLY, largest(smoothed(found))))
+
+
+def _level_low(log: Log) -> Running | None:
+    """Return the best level so far: values start near 0 and must come up."""
+    found = level(log)
+    return found and or_none(after(log, EARLY, largest(smoothed(found))))
+
+
+def _value_loss(log: Log) -> Running | None:
+    return or_none(log10_of(largest(smoothed(log.signals["value_loss"]))))
+
+
+CHECKS = (
+    Check(
+        "PV-EV-LOW",
+        "values explain nothing",
+        "largest median of the explained variance so far, after half the budget",
+        _variance_unexplained,
+        ("explained_variance",),
+        "below",
+        "calibrated",
+        "The value function predicts returns no better than a constant, so advantages are noise.",
+        {
+            "values-do-not-learn": 0.9,
+            "value-targets": 0.3,
+            "observations": 0.7,
+            "steps-too-small": 0.6,
+            "steps-too-large": 0.3,
+            "reward-scale": 0.4,
+            "no-reward-signal": 0.4,
+            "discount": 0.2,
+            "advantages": 0.1,
+        },
+        f"{_SCHULMAN}; Stable-Baselines3 issues 1897 and 2240",
+        algorithms=ON_POLICY,
+    ),
+    Check(
+        "PV-EV-NEG",
+        "values are worse than a constant",
+        "smallest median of the explained variance, after 20 % of the budget",
+        _explained_now,
+        ("explained_variance",),
+        "below",
+        "calibrated",
+        "The values point away from the returns: they learn other targets, or overshoot.",
+        {
+            "values-do-not-learn": 0.5,
+            "value-targets": 0.5,
+            "steps-too-large": 0.5,
+            "reward-scale": 0.3,
+            "observations": 0.2,
+            "acting-and-learning-disagree": 0.2,
+        },
+        _SCHULMAN,
+        algorithms=ON_POLICY,
+        least_margin=0.5,
+    ),
+    Check(
+        "PV-EV-TRAP",
+        "the explained variance explains itself",
+        "explained variance against TD(λ) returns minus that against whole returns",
+        _self_reference,
+        ("explained_variance", "explained_variance_mc"),
+        "above",
+        "calibrated",
+        "TD(λ) returns contain the value, so a value without any use can seem to explain them. "
+        "Whole returns say what the value knows.",
+        {"value-targets": 0.5, "values-do-not-learn": 0.5, "advantages": 0.3, "discount": 0.2},
+        "a critic of slow noise has 0.53 at λ = .95 (computed)",
+        algorithms=ON_POLICY,
+        least_margin=0.2,
+    ),
+    Check(
+        "PV-EV-NAN",
+        "all returns are equal",
+        "share of updates so far without an explained variance",
+        _returns_constant,
+        ("explained_variance",),
+        "above",
+        "convention",
+        "The explained variance is undefined where returns do not vary: there is nothing to learn.",
+        {"no-reward-signal": 0.7, "observations": 0.1, "logging": 0.3},
+        "Stable-Baselines3 issue 816",
+        limit=0.9,
+        algorithms=ON_POLICY,
+    ),
+    Check(
+        "PV-ADV-MEAN",
+        "advantages are not centred",
+        "|mean| of the advantages over their deviation, before normalisation, median of updates",
+        _advantages_shifted,
+        ("advantage_mean", "advantage_std"),
+        "above",
+        "calibrated",
+        "Advantages should be around 0: values are far from the returns that they predict.",
+        {
+            "advantages": 0.6,
+            "value-targets": 0.5,
+            "values-do-not-learn": 0.7,
+            "steps-too-small": 0.3,
+            "reward-scale": 0.4,
+        },
+        _JONES,
+        algorithms=ON_POLICY,
+        least_margin=1.0,
+    ),
+    Check(
+        "PV-ADV-ZERO",
+        "advantages vanish",
+        "decimal logarithm of the largest deviation of the advantages over the largest |r|, after "
+        "10 % of the budget",
+        _advantages_zero,
+        ("advantage_std", "reward_min", "reward_max"),
+        "below",
+        "calibrated",
+        "All actions seem equally good, so the policy learns from noise.",
+        {"advantages": 0.7, "no-reward-signal": 0.4, "discount": 0.4, "value-targets": 0.2},
+        _JONES,
+        algorithms=ON_POLICY,
+        least_margin=1.0,
+    ),
+    Check(
+        "PV-SIGN",
+        "values have a sign that rewards exclude",
+        "how far the mean value lies on the excluded side, over its largest size; after 20 % of "
+        "the budget",
+        _wrong_sign,
+        ("reward_min", "reward_max", "value_mean"),
+        "above",
+        "calibrated",
+        "With rewards of one sign, values have that sign. The reward-to-go is computed wrongly, or "
+        "the values do not learn.",
+        {
+            "value-targets": 0.5,
+            "values-do-not-learn": 0.6,
+            "advantages": 0.4,
+            "steps-too-small": 0.2,
+        },
+        _JONES,
+        algorithms=ON_POLICY,
+        least_margin=0.3,
+    ),
+    Check(
+        "PV-BOUND",
+        "values are larger than any return",
+        "|mean value| over max |r| / (1 - γ)",
+        _beyond_bound,
+        ("reward_min", "reward_max", "value_mean"),
+        "above",
+        "identity",
+        "No discounted return can be that large: values diverge, or γ is not the one in use.",
+        {"value-targets": 0.8, "steps-too-large": 0.4, "target-network": 0.3, "advantages": 0.2},
+        "an identity; van Hasselt et al. 2018 call it soft divergence",
+        limit=1.5,
+        algorithms=ON_POLICY,
+    ),
+    Check(
+        "PV-LEVEL-HIGH",
+        "values are above what rewards allow",
+        "decimal logarithm of the mean value over r / (1 - γ), r the mean reward",
+        _level_high,
+        ("reward_mean", "value_mean", "episode_length_mean"),
+        "above",
+        "calibrated",
+        "Values add up more reward than there is: no discount, or a bootstrap at terminal states.",
+        {"value-targets": 0.7, "steps-too-large": 0.3, "discount": 0.2, "reward-sign": 0.1},
+        "two routes to one number",
+        algorithms=ON_POLICY,
+        least_margin=0.3,
+    ),
+    Check(
+        "PV-LEVEL-LOW",
+        "values are below what rewards imply",
+        "decimal logarithm of the largest mean value so far over the mean reward-to-go of an "
+        "episode of the mean length",
+        _level_low,
+        ("reward_mean", "value_mean", "episode_length_mean"),
+        "below",
+        "calibrated",
+        "Values leave rewards out: they stop at the next step, or do not learn.",
+        {
+            "value-targets": 0.6,
+            "values-do-not-learn": 0.7,
+            "advantages": 0.3,
+            "steps-too-small": 0.5,
+        },
+        "two routes to one number",
+        algorithms=ON_POLICY,
+        least_margin=0.3,
+    ),
+    Check(
+        "PV-LOSS",
+        "the loss of the values is huge",
+        "decimal logarithm of the largest median of the value loss",
+        _value_loss,
+        ("value_loss",),
+        "above",
+        "calibrated",
+        "Squared errors of this size dominate every other gradient in a shared network.",
+        {"reward-scale": 0.9, "value-targets": 0.4, "steps-too-large": 0.2, "discount": 0.3},
+        "CleanRL issue 441; Stable-Baselines3 issue 2240 (738,000)",
+        algorithms=ON_POLICY,
+        least_margin=1.0,
+        is_pooled=True,
+    ),
+)

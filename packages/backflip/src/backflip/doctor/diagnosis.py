@@ -1,0 +1,185 @@
+"""Applies the checks to a log, and weighs what may be the cause."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+
+from backflip.doctor.calibration import Calibration, limit_of
+from backflip.doctor.catalogue import CHECKS
+from backflip.doctor.causes import CAUSES
+from backflip.doctor.check import Cause, Check, Running
+from backflip.doctor.log import Log
+
+BY_CHANCE = 0.04  # probability that a check finds something that a cause does not explain
+TRUST = 0.6  # exponent of the likelihoods: checks of one log are not independent
+FEWEST = 10  # logged points; below, nothing can be said
+
+
+@final
+class Measured(NamedTuple):
+    """What a check measured.
+
+    Attributes:
+        check: the check.
+        value: the worst value.
+        limit: its limit.
+        since: env steps at which the limit was first crossed; NaN if it was not.
+    """
+
+    check: Check
+    value: float
+    limit: float
+    since: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the limit was crossed."""
+        return not math.isnan(self.since)
+
+
+@final
+class Unchecked(NamedTuple):
+    """A check that was not made, and why."""
+
+    check: Check
+    missing: tuple[str, ...]
+    why: str
+
+
+@final
+class Ranked(NamedTuple):
+    """A cause and its probability, given all checks; those of all causes add up to 1."""
+
+    cause: Cause
+    probability: float
+
+
+@final
+class Diagnosis(NamedTuple):
+    """What can be said about one training.
+
+    Attributes:
+        log: its log.
+        findings: checks beyond their limits, the most certain first.
+        warnings: those that healthy runs may show, too.
+        fine: checks within their limits.
+        unchecked: checks that were not made.
+        causes: the most probable first; empty without findings.
+        progress: whether the return rose beyond its spread; None if unknown.
+    """
+
+    log: Log
+    findings: list[Measured]
+    warnings: list[Measured]
+    fine: list[Measured]
+    unchecked: list[Unchecked]
+    causes: list[Ranked]
+    progress: bool | None
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether enough was logged to say anything."""
+        return bool(self.findings or self.fine or self.warnings)
+
+    @property
+    def verdict(self) -> str:
+        """The diagnosis in one sentence."""
+        if not self.can_tell:
+            return "Too little is logged to say anything."
+        if self.findings:
+            seen = f"{self.findings[0].check.id}: {self.findings[0].check.title}"
+            rest = len(self.findings) - 1
+            more = f", and {rest} more finding{'s' * (rest > 1)}" if rest else ""
+            effect = "; no effect on learning was seen" if self.progress else ""
+            return f"Something is wrong ({seen}{more}){effect}."
+        if self.warnings:
+            return f"Nothing is proven wrong, but look at this: {self.warnings[0].check.title}."
+        return "Nothing wrong was seen."
+
+
+def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
+    """Return what can be said about a training from its log.
+
+    Args:
+        log: the log.
+        calibration: what healthy runs showed; by default what is shipped.
+    """
+    measured, unchecked = list[Measured](), list[Unchecked]()
+    points = max((len(one.x) for one in log.signals.values()), default=0)
+    for check in CHECKS:
+        if not check.applies_to(log):
+            continue
+        missing = tuple(name for name in check.needs if not log.has(name))
+        running = None if missing or points < FEWEST else run_check(check, log)
+        limit = limit_of(check, log, calibration)
+        if running is None or limit is None:
+            unchecked.append(Unchecked(check, missing, _why(missing, points, running, limit)))
+        else:
+            measured.append(against(check, running, limit))
+    found = sorted((one for one in measured if one.is_found), key=_certainty)
+    findings = [one for one in found if not one.check.is_warning]
+    progress = next((not m.is_found for m in measured if m.check.id == "ENV-NOTHING"), None)
+    return Diagnosis(
+        log,
+        findings,
+        [one for one in found if one.check.is_warning],
+        [one for one in measured if not one.is_found],
+        unchecked,
+        rank(measured) if found else [],
+        progress,
+    )
+
+
+def run_check(check: Check, log: Log) -> Running | None:
+    """Return what a check measures; None if it cannot."""
+    with np.errstate(all="ignore"):  # logs may hold infinities
+        running = check.measure(log)
+    return running if running is not None and np.isfinite(running.value).any() else None
+
+
+def against(check: Check, running: Running, limit: float) -> Measured:
+    """Return the worst value of what was measured, and since when it is beyond its limit."""
+    worst = np.nanmax(running.value) if check.side == "above" else np.nanmin(running.value)
+    beyond = running.value > limit if check.side == "above" else running.value < limit
+    since = float(running.x[np.argmax(beyond)]) if beyond.any() else math.nan
+    return Measured(check, float(worst), limit, since)
+
+
+def rank(measured: Sequence[Measured]) -> list[Ranked]:
+    """Return the causes with their probabilities, the most probable first.
+
+        P(c | checks) ∝ P(c) Π_i P(check i | c)^τ
+
+    P(check i | c) is what the check states for the cause if it found something, or 1 minus that; a
+    check that does not name the cause finds something by chance. τ is `TRUST`.
+    """
+    weights = np.asarray([math.log(cause.prior) for cause in CAUSES])
+    for one in measured:
+        for place, cause in enumerate(CAUSES):
+            chance = one.check.causes.get(cause.id, BY_CHANCE)
+            weights[place] += TRUST * math.log(chance if one.is_found else 1.0 - chance)
+    shares = np.exp(weights - weights.max())
+    shares /= shares.sum()
+    ranked = [Ranked(cause, float(share)) for cause, share in zip(CAUSES, shares, strict=True)]
+    return sorted(ranked, key=lambda one: -one.probability)
+
+
+def _certainty(one: Measured) -> tuple[int, float]:
+    """Return the place in the order of findings: identities first, then by size."""
+    order = {"identity": 0, "calibrated": 1, "convention": 2}[one.check.kind]
+    size = abs(one.value - one.limit) / (abs(one.limit) + 1e-9)
+    return order, -size
+
+
+def _why(
+    missing: tuple[str, ...], points: int, running: Running | None, limit: float | None
+) -> str:
+    if missing:
+        return f"not logged: {', '.join(missing)}"
+    if points < FEWEST:
+        return f"only {points} points are logged, at least {FEWEST} are needed"
+    if running is None:
+        return "it cannot be measured in this log"
+    return "no healthy run of this kind was measured" if limit is None else ""

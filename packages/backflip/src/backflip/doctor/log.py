@@ -1,0 +1,89 @@
+"""What one training logged, in our names, from whatever library."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from jaxtyping import Float64
+
+Values = Float64[np.ndarray, " n"]
+
+ON_POLICY = ("ppo", "a2c", "vpg")
+OFF_POLICY = ("dqn", "ddpg", "td3", "sac")
+
+
+@final
+class Signal(NamedTuple):
+    """One logged quantity.
+
+    Attributes:
+        x: env steps, ascending.
+        y: the values, in the unit of our metric of this name.
+        logged_as: the name in the log.
+        how: how its computation differs from ours; empty if it does not.
+    """
+
+    x: Values
+    y: Values
+    logged_as: str
+    how: str = ""
+
+
+@final
+@dataclass(frozen=True)
+class Log:
+    """The log of one training: of one seed of a run, or of one folder of another library.
+
+    Attributes:
+        name: what the user calls it.
+        library: `backflip`, `sb3`, `cleanrl`, `rllib`, or `unknown`.
+        signals: by our name of the metric.
+        unknown: logged names without a meaning for a check.
+        algorithm: its name in lower case, if known.
+        env: the environment's id, if known.
+        settings: the settings of the algorithm, as far as they are known.
+        planned: env steps that the training should reach; NaN if unknown.
+        notes: what was wrong with the files.
+        run: the folder of a run of ours, else None.
+        seed: the seed of the run, if known.
+    """
+
+    name: str
+    library: str
+    signals: Mapping[str, Signal]
+    unknown: tuple[str, ...] = ()
+    algorithm: str | None = None
+    env: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    planned: float = math.nan
+    notes: tuple[str, ...] = ()
+    run: str | None = None
+    seed: int | None = None
+
+    @property
+    def end(self) -> float:
+        """The largest env step of any signal; 0 without signals."""
+        return max((float(one.x[-1]) for one in self.signals.values() if len(one.x)), default=0.0)
+
+    @property
+    def budget(self) -> float:
+        """The planned env steps, or where the log ends if nothing was planned."""
+        return self.planned if self.planned > 0 else self.end
+
+    @property
+    def teaches(self) -> bool:
+        """Whether the algorithm learns from a learned reward."""
+        return any(name.startswith("reward_model_") for name in self.signals)
+
+    def has(self, *names: str) -> bool:
+        """Return whether all these signals have values."""
+        return all(name in self.signals and len(self.signals[name].x) for name in names)
+
+    def setting(self, name: str) -> float | None:
+        """Return a setting that is a number; None if it is not known."""
+        value = self.settings.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return float(value)

@@ -1,0 +1,85 @@
+"""Numbers that checks measure, each from what was logged until then."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from backflip.doctor.check import Running
+from backflip.doctor.log import Log, Signal, Values
+
+WINDOW = 0.02  # of the points, for medians that single values do not move
+LEAST_WINDOW = 5  # points
+
+Combine = Callable[[Values, Values], Values]
+
+
+def smoothed(signal: Signal, share: float = WINDOW) -> Running:
+    """Return medians of the newest `share` of all points, at least of `LEAST_WINDOW` points.
+
+    NaNs are left out. There is no value before the first window is full.
+    """
+    known = np.isfinite(signal.y)
+    x, y = signal.x[known], signal.y[known]
+    width = max(LEAST_WINDOW, round(len(y) * share))
+    if len(y) < width:
+        return Running(x[:0], y[:0])
+    windows = np.lib.stride_tricks.sliding_window_view(y, width)
+    return Running(x[width - 1 :], np.median(windows, axis=1))
+
+
+def largest(running: Running) -> Running:
+    """Return the largest value so far; NaNs are left out."""
+    return Running(running.x, np.fmax.accumulate(running.value))
+
+
+def smallest(running: Running) -> Running:
+    """Return the smallest value so far; NaNs are left out."""
+    return Running(running.x, np.fmin.accumulate(running.value))
+
+
+def after(log: Log, share: float, running: Running) -> Running:
+    """Return what was measured after a share of the budget."""
+    later = running.x >= share * log.budget
+    return Running(running.x[later], running.value[later])
+
+
+def before(log: Log, share: float, running: Running) -> Running:
+    """Return what was measured before a share of the budget."""
+    early = running.x <= share * log.budget
+    return Running(running.x[early], running.value[early])
+
+
+def together(one: Signal, other: Signal, combine: Combine) -> Signal:
+    """Return two signals combined, at the env steps that both have."""
+    x, first, second = np.intersect1d(one.x, other.x, return_indices=True)
+    with np.errstate(all="ignore"):
+        return Signal(x, combine(one.y[first], other.y[second]), one.logged_as)
+
+
+def ratio(above: Values, below: Values) -> Values:
+    """Return a ratio; NaN where the divisor is 0."""
+    return np.where(below == 0, np.nan, above / np.where(below == 0, 1.0, below))
+
+
+def log10_of(running: Running) -> Running:
+    """Return decimal logarithms of absolute values; of 0, that of the least normal number."""
+    return Running(
+        running.x, np.log10(np.maximum(np.abs(running.value), np.finfo(np.float32).tiny))
+    )
+
+
+def or_none(running: Running) -> Running | None:
+    """Return what was measured; None if there is not one number."""
+    return running if np.isfinite(running.value).any() else None
+
+
+def noise_of(signal: Signal, around: Running) -> float:
+    """Return the median distance of values from the medians around them; at least a little.
+
+    Args:
+        signal: the values; NaNs are left out.
+        around: `smoothed(signal, ...)`.
+    """
+    known = signal.y[np.isfinite(signal.y)]
+    distance = float(np.median(np.abs(known[-len(around.x) :] - around.value)))
+    return distance + 1e-3 * float(np.abs(known).max()) + 1e-9

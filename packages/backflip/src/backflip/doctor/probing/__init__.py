@@ -1,0 +1,1 @@
+"""Trains an algorithm on environments whose correct result is known."""

@@ -1,0 +1,55 @@
+"""What an algorithm did on one probe."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from backflip.doctor.probing.probes import Probe
+
+SEEDS = (0, 1)
+OnProgress = Callable[[str, float], None]
+
+
+class Outcome(NamedTuple):
+    """What an algorithm did on one probe.
+
+    Attributes:
+        probe: the probe.
+        value_error: the largest error of a value, relative; NaN if values are not asked.
+        action_error: the largest error of an action; NaN if actions are not asked.
+        seconds: how long it took.
+    """
+
+    probe: Probe
+    value_error: float
+    action_error: float
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether all errors are within the tolerance."""
+        errors = [x for x in (self.value_error, self.action_error) if not np.isnan(x)]
+        return all(error <= self.probe.tolerance for error in errors)
+
+
+def outcome_of(
+    probe: Probe, values: Any, actions: np.ndarray, discount: float, seconds: float
+) -> Outcome:
+    """Return the outcome of a probe.
+
+    Args:
+        probe: the probe.
+        values: (seeds, shown); empty if there are none.
+        actions: (seeds, shown).
+        discount: γ.
+        seconds: how long it took.
+    """
+    of_values = of_actions = float("nan")
+    if probe.values is not None and len(values):
+        correct = np.asarray(probe.values(discount))
+        off = np.abs(np.asarray(values, np.float64) - correct[None])
+        of_values = float(off.max() / np.abs(correct).max())
+    if probe.actions is not None:
+        of_actions = float(np.abs(actions - np.asarray(probe.actions)[None]).max())
+    return Outcome(probe, of_values, of_actions, seconds)

@@ -1,0 +1,76 @@
+"""Runs the probes on algorithms of ours."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from backflip.algorithms.entry import AlgorithmEntry
+from backflip.algorithms.registry import entry_of
+from backflip.core.spec import within
+from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, outcome_of
+from backflip.doctor.probing.probes import Probe, probes_for
+from backflip.doctor.probing.settings import SETTINGS
+from backflip.drivers.native import NativeDriver
+from backflip.training.algorithm_config import configure
+
+WITHOUT_VALUES = ("cem",)
+
+
+def probe_own(
+    algorithm: str, settings: Mapping[str, Any], on_progress: OnProgress | None = None
+) -> list[Outcome]:
+    """Return what an algorithm of ours does on each of its probes.
+
+    Args:
+        algorithm: its name.
+        settings: settings that replace those for probes.
+        on_progress: receives what is done, and the share of probes that are done.
+
+    Raises:
+        UsageError: there is no such algorithm or setting.
+    """
+    entry = entry_of(algorithm)
+    chosen, outcomes = _probes_of(entry), list[Outcome]()
+    for number, probe in enumerate(chosen):
+        if on_progress is not None:
+            on_progress(probe.id, number / len(chosen))
+        given = SETTINGS[algorithm] | SETTINGS.get(f"{algorithm} {probe.id}", {}) | dict(settings)
+        start = time.monotonic()
+        values_of, actions = _learned(entry, probe, given)
+        discount = float(given.get("discount", 0.9))
+        outcomes.append(outcome_of(probe, values_of, actions, discount, time.monotonic() - start))
+    return outcomes
+
+
+def _probes_of(entry: AlgorithmEntry) -> list[Probe]:
+    """Return the probes for an algorithm: of values, then of the kinds of actions it supports."""
+    values = entry.name not in WITHOUT_VALUES
+    chosen = probes_for(discrete=entry.discrete, values=values)
+    if entry.discrete and entry.continuous:
+        numbers = probes_for(discrete=False, values=values)
+        chosen += [one for one in numbers if one.actions is not None]
+    return chosen
+
+
+def _learned(entry: AlgorithmEntry, probe: Probe, settings: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return values (seeds, shown), or (), and actions (seeds, shown) after learning."""
+    config = configure(entry, dict(settings))
+    driver = NativeDriver(probe.env, entry.build(config, probe.env.spec))
+    learners = driver.fill_replay(driver.start(list(SEEDS)))
+    learners, _ = driver.phase(config.updates)(learners, np.zeros(len(SEEDS)))
+    algorithm, obs = driver.algorithm, jnp.asarray(probe.shown, jnp.float32)
+
+    def ask(state: Any) -> tuple[Any, Any]:
+        found: Any = ()
+        if probe.values is not None and algorithm.assess is not None:
+            found = algorithm.assess(state, obs)["value"]
+        return found, algorithm.evaluation_action(state, obs, jax.random.key(0))
+
+    state = jax.tree.map(jnp.asarray, jax.tree.map(np.asarray, learners.algorithm))
+    values, actions = jax.jit(jax.vmap(ask))(state)
+    actions = within(driver.spec.action, np.asarray(actions))
+    return values, actions.reshape(len(SEEDS), len(probe.shown))

@@ -1,0 +1,211 @@
+"""The probes: environments with their correct values and actions, and what a failure means."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from backflip.core.spec import EnvSpec
+from backflip.envs.native import extra_probes, probes
+from backflip.envs.spec import NativeStep
+
+Values = Callable[[float], Sequence[float]]  # of the discount
+
+
+class Probe(NamedTuple):
+    """An environment, and what is correct there.
+
+    Attributes:
+        id: the environment's id.
+        env: the environment, in JAX.
+        shown: observations, one after the other.
+        values: V of each, by the discount; None if any value is correct.
+        actions: the best action for each; None if any action is correct.
+        tolerance: the largest error, of values in units of the largest correct one.
+        asks: what the probe asks.
+        fails: what a failure means in the code.
+    """
+
+    id: str
+    env: Any
+    shown: Sequence[Sequence[float]]
+    values: Values | None
+    actions: Sequence[float] | None
+    tolerance: float
+    asks: str
+    fails: str
+
+
+@dataclass(frozen=True)
+class IgnoredNumber:
+    """A probe with one action, for algorithms that choose numbers: the number has no effect."""
+
+    env: Any
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's specification: the action is a number in [-1, 1]."""
+        return replace(self.env.spec, action=probes.interval())
+
+    def reset(self, key: Any) -> Any:
+        """Return an initial state."""
+        return self.env.reset(key)
+
+    def step(self, state: Any, action: Any, key: Any) -> NativeStep:
+        """Make an env step; the action has no effect."""
+        del action
+        return self.env.step(state, jnp.zeros((), jnp.int32), key)
+
+    def observe(self, state: Any) -> Any:
+        """Return the observation."""
+        return self.env.observe(state)
+
+
+def _rows() -> tuple[list[list[float]], Values]:
+    """Return observations and values of `probe:row`."""
+    places = [(kind, at) for kind in range(extra_probes.ROWS) for at in range(kind + 1)]
+    env = extra_probes.OneRowReward()
+    states = [extra_probes.RowState(jnp.asarray(k), jnp.asarray(at)) for k, at in places]
+    shown = [np.asarray(env.observe(state)).tolist() for state in states]
+    return shown, lambda discount: [discount ** (kind - at) for kind, at in places]
+
+
+def _always(*values: float) -> Values:
+    """Return values that do not depend on the discount."""
+    return lambda discount: values
+
+
+def _one_step_away(discount: float) -> Sequence[float]:
+    return [discount, 1.0]
+
+
+def _for_ever(discount: float) -> Sequence[float]:
+    return [1.0 / (1.0 - discount)]
+
+
+_ROWS_SHOWN, _ROWS_VALUES = _rows()
+_ZERO, _BOTH, _IN_TURN = [[0.0]], [[-1.0], [1.0]], [[0.0], [1.0]]
+
+_OF_VALUES = (
+    Probe(
+        id="probe:1",
+        env=probes.ConstantReward(),
+        shown=_ZERO,
+        values=_always(1.0),
+        actions=None,
+        tolerance=0.1,
+        asks="Does the value of one state become its reward of 1?",
+        fails="The value loss or the optimiser is wrong: sign, gradient, or no step is taken.",
+    ),
+    Probe(
+        id="probe:2",
+        env=probes.ObservedReward(),
+        shown=_BOTH,
+        values=_always(-1.0, 1.0),
+        actions=None,
+        tolerance=0.1,
+        asks="Does the value depend on the observation?",
+        fails="Observations do not reach the value function, or belong to other rewards.",
+    ),
+    Probe(
+        id="probe:3",
+        env=probes.DelayedReward(),
+        shown=_IN_TURN,
+        values=_one_step_away,
+        actions=None,
+        tolerance=0.05,
+        asks="Is a reward one step later discounted once?",
+        fails="γ is not applied, applied twice, or the bootstrap is from the wrong state.",
+    ),
+    Probe(
+        id="probe:row",
+        env=extra_probes.OneRowReward(),
+        shown=_ROWS_SHOWN,
+        values=_ROWS_VALUES,
+        actions=None,
+        tolerance=0.15,
+        asks="Do rewards belong to their own step and environment?",
+        fails="Rewards are off by one step, or the axes of time and environments are mixed up.",
+    ),
+    Probe(
+        id="probe:truncation",
+        env=probes.EndlessReward(),
+        shown=_ZERO,
+        values=_for_ever,
+        actions=None,
+        tolerance=0.1,
+        asks="Is a time limit no end of the task?",
+        fails="A truncated step is treated as a terminated one: nothing is bootstrapped there.",
+    ),
+)
+_OF_CHOICES = (
+    Probe(
+        id="probe:4",
+        env=probes.ChosenReward(),
+        shown=_ZERO,
+        values=_always(1.0),
+        actions=[1.0],
+        tolerance=0.15,
+        asks="Is the better of two actions chosen?",
+        fails="Values are right and the policy is wrong: the advantage or the policy loss, often "
+        "a sign.",
+    ),
+    Probe(
+        id="probe:5",
+        env=probes.MatchedReward(),
+        shown=_BOTH,
+        values=_always(1.0, 1.0),
+        actions=[0.0, 1.0],
+        tolerance=0.15,
+        asks="Does the policy depend on the observation?",
+        fails="Observations and actions of a batch do not belong together, or are old.",
+    ),
+)
+_OF_NUMBERS = (
+    Probe(
+        id="probe:continuous",
+        env=probes.QuadraticReward(),
+        shown=_ZERO,
+        values=None,
+        actions=[0.5],
+        tolerance=0.15,
+        asks="Is the best of all numbers chosen?",
+        fails="The gradient of continuous actions is wrong, often a sign or a log-probability.",
+    ),
+    Probe(
+        id="probe:bound",
+        env=extra_probes.BestAtBound(),
+        shown=_ZERO,
+        values=None,
+        actions=[1.0],
+        tolerance=0.2,
+        asks="Can the policy reach its bound?",
+        fails="Actions are not scaled to their bounds, or a squashed policy cannot reach them.",
+    ),
+    Probe(
+        id="probe:zero",
+        env=extra_probes.BestAtZero(),
+        shown=_ZERO,
+        values=None,
+        actions=[0.0],
+        tolerance=0.15,
+        asks="Can the policy stay at 0?",
+        fails="Actions are shifted, or the policy sticks to its bounds.",
+    ),
+)
+
+
+def probes_for(*, discrete: bool, values: bool = True) -> list[Probe]:
+    """Return the probes for an algorithm, in the order in which they build on each other.
+
+    Args:
+        discrete: the algorithm chooses among actions, rather than numbers.
+        values: it has a value function that can be asked.
+    """
+    chosen = list(_OF_VALUES) if values else []
+    if not discrete:
+        chosen = [one._replace(env=IgnoredNumber(one.env)) for one in chosen]
+    acts = _OF_CHOICES if discrete else _OF_NUMBERS
+    return chosen + [one if values else one._replace(values=None) for one in acts]

@@ -1,0 +1,52 @@
+"""Outcomes of probes as text and as JSON."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from backflip.doctor.probing.outcome import Outcome
+
+
+def in_words(outcomes: Sequence[Outcome]) -> str:
+    """Return one line for each probe, and what the first failure means."""
+    lines = [_line(one) for one in outcomes]
+    failed = [one for one in outcomes if not one.passed]
+    if not failed:
+        return "\n".join([*lines, "", f"all {len(outcomes)} probes passed"])
+    values = [one for one in outcomes if one.probe.actions is None]
+    lines += ["", f"{len(failed)} of {len(outcomes)} probes failed; the first says most:"]
+    lines += [f"{failed[0].probe.id}: {failed[0].probe.fails}"]
+    if values and all(one.passed for one in values):
+        lines.append("All values are right, and actions are wrong: look at the policy alone.")
+    return "\n".join(lines)
+
+
+def _line(one: Outcome) -> str:
+    errors = {"value": one.value_error, "action": one.action_error}
+    said = ", ".join(f"{name} off by {x:.3f}" for name, x in errors.items() if not math.isnan(x))
+    state = "passed" if one.passed else "FAILED"
+    return f"{state}  {one.probe.id:17} {one.probe.asks}  ({said}; {one.seconds:.0f} s)"
+
+
+def to_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Return the outcomes as a JSON document."""
+    return {
+        "probes": [
+            {
+                "probe": one.probe.id,
+                "passed": one.passed,
+                "value_error": _number(one.value_error),
+                "action_error": _number(one.action_error),
+                "tolerance": one.probe.tolerance,
+                "asks": one.probe.asks,
+                "means": None if one.passed else one.probe.fails,
+                "seconds": one.seconds,
+            }
+            for one in outcomes
+        ],
+        "passed": all(one.passed for one in outcomes),
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

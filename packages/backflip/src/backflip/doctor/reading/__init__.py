@@ -1,0 +1,1 @@
+"""Readers of logs: each returns what was logged in our names."""

@@ -1,0 +1,56 @@
+"""Finds what a user names: a run, a group of runs, or a folder or file of logs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from backflip.doctor.log import Log
+from backflip.doctor.reading.log_files import logs_in
+from backflip.doctor.reading.own_runs import logs_of_run
+from runshelf.errors import UsageError
+from runshelf.index.run_index import open_index
+from runshelf.store.run import find_run, open_run
+
+_MANIFEST = "run.json"
+
+
+def find_logs(home: Path, name: str, mapping: Mapping[str, str]) -> list[Log]:
+    """Return the logs of a run, of a group of runs, or of a folder or file of logs.
+
+    Raises:
+        UsageError: nothing has this name, or the mapping is wrong.
+        UserFacingError: a file cannot be read.
+    """
+    path = Path(name)
+    if (path / _MANIFEST).is_file():
+        return logs_of_run(open_run(path))
+    if path.exists():
+        return logs_in(path, mapping)
+    folders = _folders_of_group(home, name)
+    if folders:
+        return [log for folder in folders for log in logs_of_run(open_run(folder))]
+    try:
+        return logs_of_run(find_run(home, name))
+    except UsageError as error:
+        raise UsageError(f"{error}; and there is no file or folder `{name}`") from None
+
+
+def with_facts(log: Log, facts: Mapping[str, Any]) -> Log:
+    """Return a log with facts that it does not hold: `algorithm`, `env`, `env_steps` or settings.
+
+    Raises:
+        UsageError: the env steps are no number.
+    """
+    planned = facts.get("env_steps", log.planned)
+    if not isinstance(planned, int | float):
+        raise UsageError(f"`env_steps` must be a number, got `{planned}`")
+    algorithm, env = facts.get("algorithm", log.algorithm), facts.get("env", log.env)
+    settings = {**log.settings, **facts}
+    return replace(log, algorithm=algorithm, env=env, planned=float(planned), settings=settings)
+
+
+def _folders_of_group(home: Path, name: str) -> list[Path]:
+    with open_index(home) as index:
+        index.refresh()
+        return [Path(row.folder) for row in index.members(name)]

@@ -1,0 +1,38 @@
+"""Facts that a log does not state, from what it holds."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from backflip.doctor.log import Signal
+
+MOST_ACTIONS = 20
+NEAR = 0.005  # of log n: a policy whose last layer is small starts that close to it
+
+
+def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
+    """Return the algorithm that logs such signals; None if several do."""
+    if "clip_fraction" in signals or ("approx_kl" in signals and "value_loss" in signals):
+        return "ppo"
+    if "temperature" in signals and "q_loss" in signals:
+        return "sac"
+    if "epsilon" in signals:
+        return "dqn"
+    if library == "sb3" and "value_loss" in signals and "policy_loss" in signals:
+        return "a2c"
+    return None
+
+
+def number_of_actions(signals: Mapping[str, Signal]) -> int | None:
+    """Return n if the first entropy is log n of n discrete actions, of up to 20; else None."""
+    entropy = signals.get("entropy")
+    if entropy is None or "entropy_max" in signals:
+        return None
+    known = entropy.y[np.isfinite(entropy.y)]
+    first = float(known[0]) if len(known) else 0.0
+    if first <= 0:
+        return None
+    actions = round(math.exp(min(first, 10.0)))
+    near = abs(first - math.log(max(actions, 1))) < NEAR * first
+    return actions if 2 <= actions <= MOST_ACTIONS and near else None

@@ -1,0 +1,183 @@
+"""Reads logs of other libraries: event files of TensorBoard and CSV files."""
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from backflip.doctor.log import Log
+from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
+from backflip.doctor.reading.naming import Logged, named
+from runshelf.errors import DamagedFile, UserFacingError
+from runshelf.interop.csv_files import read_csv
+from runshelf.interop.event_files import Settings
+from runshelf.interop.log_folders import LogFolder, find_log_folders, without_unreadable
+from runshelf.interop.log_survey import entries_of, parse_folder_name
+from runshelf.interop.neighbours import joined
+from runshelf.snapshot.command_settings import parse_value
+
+STEPS = (
+    *("time/total_timesteps", "num_env_steps_sampled_lifetime", "timesteps_total"),
+    *("global_step", "env_steps", "total_timesteps", "timesteps", "step", "steps"),
+)
+# Settings of other libraries whose meaning is exactly that of ours.
+SETTINGS = {
+    "gamma": "discount",
+    "ent_coef": "entropy_coef",
+    "vf_coef": "value_coef",
+    "num_steps": "rollout_length",
+    "n_steps": "rollout_length",
+    "n_envs": "num_envs",
+    "update_epochs": "epochs",
+    "n_epochs": "epochs",
+    "num_minibatches": "minibatches",
+    "clip_coef": "clip_range",
+}
+_TABLE_ROW = re.compile(r"^\|?([^|]+)\|([^|]*)\|?$", re.MULTILINE)
+
+
+def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
+    """Return the logs in a folder, or that of one file.
+
+    Args:
+        path: a folder, an event file, or any CSV file.
+        mapping: our names by logged names.
+
+    Raises:
+        UsageError: there is no log, or the mapping is wrong.
+        UserFacingError: a file cannot be read.
+    """
+    if path.is_file() and path.suffix == ".csv" and "monitor" not in path.name:
+        said = list[str]()
+        return [_log(path, str(path), _of_csv(path, said), {}, said, mapping)]
+    notes = list[str]()
+    found = list[Log]()
+    for whole in joined(find_log_folders(path, notes.append)):
+        source, bad = without_unreadable(whole)
+        said = [*notes, *(file.why for file in bad)]
+        if source.files:
+            found.append(_of_folder(source, said, mapping))
+        elif len(bad) == 1:
+            raise DamagedFile(bad[0].why)
+    if not found:
+        raise UserFacingError(
+            f"no log in `{path}` can be read: {'; '.join(notes) or 'all damaged'}"
+        )
+    return found
+
+
+def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) -> Log:
+    settings = dict[str, Any]()
+    logged = _of_events(source, settings, notes)
+    if source.progress:
+        logged = _of_csv(source.progress, notes) | logged
+    if source.monitors and "rollout/ep_rew_mean" not in logged:
+        logged |= _of_monitors(source, notes)
+    return _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
+
+
+def _log(
+    path: Path,
+    name: str,
+    logged: Mapping[str, Logged],
+    settings: Mapping[str, Any],
+    notes: list[str],
+    mapping: Mapping[str, str],
+    source: LogFolder | None = None,
+) -> Log:
+    found = named(logged, mapping)
+    about = parse_folder_name(source or LogFolder(path.parent, [path.name]))
+    config = {**about.config, **settings}
+    config |= {ours: config[theirs] for theirs, ours in SETTINGS.items() if theirs in config}
+    actions = number_of_actions(found.signals)
+    if actions is not None:
+        config.setdefault("actions", actions)
+    written = _algorithm(about.algorithm or config.get("exp_name"))
+    algorithm = written or algorithm_of(found.library, found.signals)
+    planned = config.get("total_timesteps")
+    return Log(
+        name,
+        found.library,
+        found.signals,
+        found.unknown,
+        algorithm,
+        about.env or config.get("env_id"),
+        config,
+        float(planned) if isinstance(planned, int | float) else math.nan,
+        (*notes, *found.notes),
+    )
+
+
+def _algorithm(name: object) -> str | None:
+    """Return the algorithm in a name such as `ppo_continuous_action`; None if there is none."""
+    known = ("ppo", "a2c", "dqn", "ddpg", "td3", "sac", "vpg")
+    words = re.split(r"[^a-z0-9]+", str(name or "").lower())
+    return next((word for word in words if word in known), None)
+
+
+def _of_events(source: LogFolder, settings: dict[str, Any], notes: list[str]) -> dict[str, Logged]:
+    points: dict[str, tuple[list[float], list[float]]] = {}
+    for path in source.events:
+        for entry in entries_of(path, notes):
+            content = entry.content
+            if isinstance(content, float):
+                x, y = points.setdefault(entry.tag, ([], []))
+                x.append(entry.step)
+                y.append(content)
+            elif isinstance(content, Settings):
+                settings.update(content.values)
+            elif isinstance(content, str) and entry.tag.startswith("hyperparameters"):
+                settings.update(_settings_in(content))
+    return {
+        tag: Logged(np.asarray(x, np.float64), np.asarray(y, np.float64))
+        for tag, (x, y) in points.items()
+    }
+
+
+def _settings_in(text: str) -> dict[str, Any]:
+    rows = _TABLE_ROW.findall(text)
+    return {name.strip(): parse_value(value.strip()) for name, value in rows[2:]}
+
+
+def _of_csv(path: Path, notes: list[str]) -> dict[str, Logged]:
+    """Return the columns of a CSV file over its env steps, or over the numbers of its rows."""
+    table = read_csv(path)
+    rows = list(table.rows)
+    if table.broken:
+        notes.append(f"`{path.name}`: {len(table.broken)} broken lines were left out")
+    if not rows:
+        notes.append(f"`{path.name}` has no rows")
+    axis = next((name for name in STEPS if name in table.names), None)
+    if axis is None:
+        notes.append(f"`{path.name}` has no env steps: rows are counted instead")
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for number, row in enumerate(rows, 1):
+        at = row.get(axis, math.nan) if axis else number
+        if isinstance(at, str):
+            continue
+        for name, value in row.items():
+            if not isinstance(value, str):
+                x, y = found.setdefault(name, ([], []))
+                x.append(at)
+                y.append(value)
+    return {
+        name: Logged(np.asarray(x, np.float64), np.asarray(y, np.float64))
+        for name, (x, y) in found.items()
+    }
+
+
+def _of_monitors(source: LogFolder, notes: list[str]) -> dict[str, Logged]:
+    """Return the episodes of monitor files, over the env steps of all environments together."""
+    episodes = list[tuple[float, float, float]]()
+    for path in source.monitors:
+        for row in read_csv(path, ("r", "l", "t")).rows:
+            episodes.append((float(row["t"]), float(row["r"]), float(row["l"])))
+    if not episodes:
+        notes.append("the monitor files hold no episode")
+        return {}
+    times, returns, lengths = np.asarray(sorted(episodes), np.float64).T
+    x = np.cumsum(lengths)
+    return {"r": Logged(x, returns), "l": Logged(x, lengths), "t": Logged(x, times)}

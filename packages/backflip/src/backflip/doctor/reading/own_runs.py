@@ -1,0 +1,93 @@
+"""Reads runs of ours, and runs that were imported into our store."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from backflip.doctor.log import Log, Signal
+from backflip.doctor.reading.naming import Logged, named
+from runshelf.store.columns import Column
+from runshelf.store.metrics import read_columns
+from runshelf.store.run import Run
+from runshelf.store.series import NOT_METRICS, series_by_seed
+
+_AXES = ("env_steps", "step")
+_AS_METRICS = ("seconds", "env_steps")
+
+
+def logs_of_run(run: Run) -> list[Log]:
+    """Return the log of each seed of a run.
+
+    Raises:
+        UserFacingError: a file cannot be read.
+    """
+    columns = read_columns(run.folder)
+    if "imported" in run.manifest:
+        return [_imported(run, columns)]
+    by_seed = _by_seed(columns)
+    shared = by_seed.pop(None, {})
+    if not by_seed:
+        return [_log(run, None, shared)]
+    return [_log(run, seed, shared | signals) for seed, signals in sorted(by_seed.items())]
+
+
+def _log(run: Run, seed: int | None, signals: Mapping[str, Signal]) -> Log:
+    config: Mapping[str, Any] = run.manifest["config"]
+    settings = config.get("settings")
+    settings = settings if isinstance(settings, dict) else {}
+    planned = settings.get("env_steps")
+    name = run.short if seed is None else f"{run.short}, seed {seed}"
+    return Log(
+        name,
+        "backflip",
+        signals,
+        algorithm=run.manifest.get("algorithm"),
+        env=run.manifest.get("env"),
+        settings=settings,
+        planned=float(planned) if isinstance(planned, int | float) else float("nan"),
+        run=str(run.folder),
+        seed=seed,
+    )
+
+
+def _by_seed(columns: Mapping[str, Column]) -> dict[int | None, dict[str, Signal]]:
+    """Return the metrics of each seed over env steps; the seed is None for those of no seed."""
+    found: dict[int | None, dict[str, Signal]] = {}
+    for name in sorted({*columns} - NOT_METRICS | {*_AS_METRICS} & {*columns}):
+        for seed, (x, y, _) in _series(columns, name).items():
+            found.setdefault(seed, {})[name] = Signal(x, y, name)
+    return found
+
+
+def _series(columns: Mapping[str, Column], name: str) -> Any:
+    for axis in _AXES:
+        found = series_by_seed(columns, name, axis)
+        if found:
+            return found
+    return {}
+
+
+def _imported(run: Run, columns: Mapping[str, Column]) -> Log:
+    logged: dict[str, Logged] = {}
+    for name in columns:
+        for x, y, _ in _series(columns, name).values():
+            logged[name] = Logged(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    found = named(logged, {})
+    return Log(
+        run.manifest.get("name") or run.short,
+        found.library,
+        found.signals,
+        found.unknown,
+        algorithm=run.manifest.get("algorithm"),
+        env=run.manifest.get("env"),
+        settings=run.manifest["config"],
+        planned=_planned(run.manifest["config"]),
+        notes=found.notes,
+        run=str(run.folder),
+    )
+
+
+def _planned(config: Mapping[str, Any]) -> float:
+    value = config.get("total_timesteps")
+    return float(value) if isinstance(value, int | float) else float("nan")

@@ -1,0 +1,262 @@
+"""A diagnosis as text and as JSON."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from backflip.doctor.calibration import kind_of
+from backflip.doctor.catalogue import CHECKS
+from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
+from backflip.doctor.log import Log
+from backflip.doctor.reading.naming import closest
+from backflip.doctor.signals import SIGNALS
+from backflip.labelling.terminal_view import sparkline
+from runshelf.formatting import number
+from runshelf.terminal_text import harmless
+
+BARS = 40
+MOST_CAUSES = 3
+MOST_NAMES = 8
+_ASKED = (
+    *("learning_rate", "discount", "gae_lambda", "num_envs", "rollout_length", "epochs"),
+    *("minibatches", "entropy_coef", "clip_range", "batch_size", "buffer_size"),
+    *("learning_starts", "normalize_obs", "normalize_rewards"),
+)
+
+
+def all_in_words(diagnoses: Sequence[Diagnosis]) -> str:
+    """Return diagnoses as text: of several, a line for each, and then the worst one."""
+    if len(diagnoses) == 1:
+        return in_words(diagnoses[0])
+    found = sum(bool(one.findings) for one in diagnoses)
+    lines = [f"{len(diagnoses)} trainings, {found} with findings"]
+    lines += [f"  {harmless(one.log.name)}: {one.verdict}" for one in diagnoses]
+    worst = max(diagnoses, key=lambda one: (len(one.findings), len(one.warnings)))
+    return "\n\n".join(["\n".join(lines), in_words(worst)])
+
+
+def in_words(diagnosis: Diagnosis) -> str:
+    """Return a diagnosis as text."""
+    parts = [_facts(diagnosis.log), diagnosis.verdict]
+    parts += [_finding(diagnosis.log, one, "finding") for one in diagnosis.findings]
+    parts += [_finding(diagnosis.log, one, "warning") for one in diagnosis.warnings]
+    parts += [part for part in (_causes(diagnosis), _fine(diagnosis), _open(diagnosis)) if part]
+    parts += [f"note: {harmless(note)}" for note in diagnosis.log.notes]
+    return "\n\n".join(parts)
+
+
+def _facts(log: Log) -> str:
+    """Return what a maintainer asks first."""
+    known = {name: log.settings[name] for name in _ASKED if name in log.settings}
+    settings = ", ".join(f"{name}={harmless(str(value))}" for name, value in known.items())
+    of = f"{log.algorithm or 'unknown algorithm'} on {log.env or 'an unknown environment'}"
+    lines = [
+        f"{harmless(log.name)}: {harmless(of)}, log of {log.library}",
+        f"  env steps      {number(log.end)} of {number(log.budget)}",
+        f"  settings       {settings or 'not in the log'}",
+        f"  reward scale   {_reward(log)}",
+        f"  normalisation  {_normalisation(log)}",
+    ]
+    return "\n".join(lines)
+
+
+def _reward(log: Log) -> str:
+    if not log.has("reward_min", "reward_max", "reward_mean"):
+        return "not logged" + (
+            f"; returns from {_range(log)}" if log.has("episode_return_mean") else ""
+        )
+    least = float(np.nanmin(log.signals["reward_min"].y))
+    most = float(np.nanmax(log.signals["reward_max"].y))
+    returns = f"; returns from {_range(log)}" if log.has("episode_return_mean") else ""
+    return f"rewards from {number(least)} to {number(most)}{returns}"
+
+
+def _range(log: Log) -> str:
+    known = log.signals["episode_return_mean"].y
+    known = known[np.isfinite(known)]
+    if not len(known):
+        return "no episode"
+    return f"{number(float(known.min()))} to {number(float(known.max()))}"
+
+
+def _normalisation(log: Log) -> str:
+    said = {
+        what: log.settings[name]
+        for what, name in (("observations", "normalize_obs"), ("rewards", "normalize_rewards"))
+        if name in log.settings
+    }
+    return ", ".join(f"{what} {'yes' if on else 'no'}" for what, on in said.items()) or "not logged"
+
+
+def _finding(log: Log, one: Measured, kind: str) -> str:
+    check = one.check
+    sign = ">" if check.side == "above" else "<"
+    where = f"from env step {number(one.since)} on ({one.since / max(log.budget, 1):.0%})"
+    lines = [
+        f"{kind} {check.id}: {check.title}",
+        f"  seen    {number(one.value)} {sign} {number(one.limit)}, {where}",
+        f"          {check.measured}",
+        f"  curve   {_curve(log, one)}",
+        f"  means   {check.means}",
+        f"  limit   {_limit_from(log, one)}",
+        f"  source  {check.source}",
+    ]
+    how = [log.signals[name].how for name in check.needs if log.signals[name].how]
+    return "\n".join([*lines, *(f"  logged  {text}" for text in dict.fromkeys(how))])
+
+
+def _curve(log: Log, one: Measured) -> str:
+    running = run_check(one.check, log)
+    if running is None:
+        return ""
+    known = running.value[np.isfinite(running.value)]
+    low, high = float(known.min()), float(known.max())
+    return f"{sparkline(known, low, high, BARS)}  {number(low)} to {number(high)}"
+
+
+def _limit_from(log: Log, one: Measured) -> str:
+    if one.check.kind == "identity":
+        return "an identity: a correct program cannot be beyond it"
+    if one.check.kind == "convention":
+        return "a convention of the literature"
+    return f"beyond all healthy runs of the kind {kind_of(log)}, with a margin"
+
+
+def _causes(diagnosis: Diagnosis) -> str:
+    if not diagnosis.causes:
+        return ""
+    lines = ["causes, the most probable first"]
+    for place, (cause, probability) in enumerate(diagnosis.causes[:MOST_CAUSES], 1):
+        lines.append(f"  {place}. {probability:4.0%}  {cause.text}")
+        lines.append(f"           {cause.fix}")
+    first = diagnosis.causes[0].cause
+    step = first.experiment
+    lines += [
+        "next experiment",
+        f"  {step.change}",
+        f"  if it is this: {step.if_cause}",
+        f"  if not: {step.if_not}",
+    ]
+    command = command_of(diagnosis)
+    return "\n".join([*lines, *([f"  {command}"] if command else [])])
+
+
+def command_of(diagnosis: Diagnosis) -> str:
+    """Return the command of the next experiment for runs of ours; empty for others."""
+    log = diagnosis.log
+    if log.library != "backflip" or not diagnosis.causes or not log.env or not log.algorithm:
+        return ""
+    changes = settings_of(log, diagnosis.causes[0].cause.experiment.settings)
+    if not changes:
+        return ""
+    sets = " ".join(f"--set {name}={value}" for name, value in changes.items())
+    steps = max(1, round(log.budget / 4))
+    return (
+        f"backflip train {log.env} --algorithm {log.algorithm} --seeds 3 "
+        f"--set env_steps={steps} {sets}"
+    )
+
+
+def settings_of(log: Log, changes: "dict[str, str] | Any") -> dict[str, str]:
+    """Return the changes of an experiment, for the settings that the algorithm has."""
+    found: dict[str, str] = {}
+    for name, text in changes.items():
+        if name not in log.settings:
+            continue
+        if text.startswith("*"):
+            present = log.setting(name)
+            if present is None:
+                continue
+            value = present * float(text[1:])
+            found[name] = f"{round(value)}" if isinstance(log.settings[name], int) else f"{value:g}"
+        else:
+            found[name] = text
+    return found
+
+
+def _fine(diagnosis: Diagnosis) -> str:
+    if not diagnosis.fine:
+        return ""
+    names = ", ".join(one.check.id for one in diagnosis.fine)
+    return f"fine ({len(diagnosis.fine)} checks): {names}"
+
+
+def _open(diagnosis: Diagnosis) -> str:
+    lines = list[str]()
+    missing = dict.fromkeys(name for one in diagnosis.unchecked for name in one.missing)
+    if missing:
+        lines.append("could not be checked, for want of")
+        lines += [f"  {name}: {SIGNALS[name].text}; {SIGNALS[name].how}" for name in missing]
+    others = [one for one in diagnosis.unchecked if not one.missing]
+    for why in dict.fromkeys(one.why for one in others):
+        ids = ", ".join(one.check.id for one in others if one.why == why)
+        lines.append(f"not checked, {why}: {ids}")
+    unknown = diagnosis.log.unknown
+    if unknown:
+        shown = ", ".join(unknown[:MOST_NAMES])
+        lines.append(f"names without a meaning here: {harmless(shown)}")
+        near = closest(unknown)
+        lines += [
+            f"  perhaps --map {harmless(theirs)}={ours}" for theirs, ours in [*near.items()][:3]
+        ]
+    return "\n".join(lines)
+
+
+def to_json(diagnoses: Sequence[Diagnosis]) -> dict[str, Any]:
+    """Return diagnoses as a JSON document."""
+    return {"diagnoses": [_json(one) for one in diagnoses]}
+
+
+def _json(one: Diagnosis) -> dict[str, Any]:
+    return {
+        "name": one.log.name,
+        "library": one.log.library,
+        "algorithm": one.log.algorithm,
+        "env": one.log.env,
+        "seed": one.log.seed,
+        "env_steps": one.log.end,
+        "verdict": one.verdict,
+        "findings": [_measured(found) for found in one.findings],
+        "warnings": [_measured(found) for found in one.warnings],
+        "fine": [found.check.id for found in one.fine],
+        "unchecked": [
+            {"check": left.check.id, "missing": list(left.missing), "why": left.why}
+            for left in one.unchecked
+        ],
+        "causes": [
+            {"cause": cause.id, "probability": probability, "text": cause.text, "fix": cause.fix}
+            for cause, probability in one.causes
+        ],
+        "next": command_of(one),
+        "notes": list(one.log.notes),
+    }
+
+
+def _measured(one: Measured) -> dict[str, Any]:
+    return {
+        "check": one.check.id,
+        "title": one.check.title,
+        "value": one.value if math.isfinite(one.value) else None,
+        "limit": one.limit,
+        "side": one.check.side,
+        "since_env_steps": one.since,
+        "means": one.check.means,
+        "source": one.check.source,
+    }
+
+
+def listed() -> str:
+    """Return one line for each check, then one for each signal."""
+    checks = [f"{check.id:18} {check.title}" for check in CHECKS]
+    signals = [f"{name:32} {meaning.text}" for name, meaning in SIGNALS.items()]
+    return "\n".join([*checks, "", *signals])
+
+
+def listed_json() -> dict[str, Any]:
+    """Return the checks and signals as a JSON document."""
+    return {
+        "checks": {check.id: check.title for check in CHECKS},
+        "signals": {name: meaning.text for name, meaning in SIGNALS.items()},
+    }

@@ -1,0 +1,94 @@
+"""The signals that checks need, in our names, and how to log them elsewhere."""
+
+from collections.abc import Mapping
+from typing import NamedTuple, final
+
+
+@final
+class Meaning(NamedTuple):
+    """What a signal is, and a line that logs it in a program of one's own."""
+
+    text: str
+    how: str
+
+
+_BATCH = "log it after each update"
+
+SIGNALS: Mapping[str, Meaning] = {
+    "episode_return_mean": Meaning(
+        "mean undiscounted return of the episodes that ended", "wrap the environment in a Monitor"
+    ),
+    "episode_length_mean": Meaning(
+        "mean length of the episodes that ended", "wrap the environment in a Monitor"
+    ),
+    "episode_length_min": Meaning("the shortest of them", "of the same episodes"),
+    "episode_length_max": Meaning("the longest of them", "of the same episodes"),
+    "episodes": Meaning("number of episodes that ended", "count them at each update"),
+    "entropy": Meaning("entropy of the policy, in nats", "policy.entropy().mean()"),
+    "entropy_max": Meaning("log n of n discrete actions", "math.log(env.action_space.n)"),
+    "approx_kl": Meaning(
+        "mean of (ρ - 1) - log ρ over the rows of an update", "((ratio - 1) - log_ratio).mean()"
+    ),
+    "clip_fraction": Meaning(
+        "share of rows with |ρ - 1| > ε", "((ratio - 1).abs() > clip).float().mean()"
+    ),
+    "first_ratio_error": Meaning(
+        "largest |ρ - 1| of the first minibatch, before its gradient step",
+        "if epoch == 0 and start == 0: (ratio - 1).abs().max()",
+    ),
+    "explained_variance": Meaning(
+        "1 - Var[G - V] / Var[G], G the TD(λ) return",
+        "1 - (returns - values).var() / returns.var()",
+    ),
+    "explained_variance_mc": Meaning(
+        "the same against whole returns of episodes that ended in the rollout",
+        "use discounted sums of rewards in place of returns",
+    ),
+    "value_loss": Meaning("½ (V - G)², mean over rows", "0.5 * ((values - returns) ** 2).mean()"),
+    "value_mean": Meaning("mean of V over the rollout", "values.mean()"),
+    "advantage_mean": Meaning("mean advantage before normalisation", "advantages.mean()"),
+    "advantage_std": Meaning("deviation of the advantages", "advantages.std()"),
+    "reward_mean": Meaning("mean reward that the algorithm learns from", "rewards.mean()"),
+    "reward_std": Meaning("its deviation", "rewards.std()"),
+    "reward_min": Meaning("the smallest", "rewards.min()"),
+    "reward_max": Meaning("the largest", "rewards.max()"),
+    "policy_loss": Meaning("loss of the policy, without entropy", _BATCH),
+    "grad_norm": Meaning(
+        "norm of the gradient before clipping", "the return value of clip_grad_norm_"
+    ),
+    "critic_grad_norm": Meaning("norm of the critics' gradient", _BATCH),
+    "actor_grad_norm": Meaning("norm of the policy's gradient", _BATCH),
+    "value_grad_norm": Meaning("norm of the value function's gradient", _BATCH),
+    "update_ratio": Meaning(
+        "‖θ' - θ‖ / ‖θ‖ of an update", "keep a copy of the parameters before the update"
+    ),
+    "learning_rate": Meaning("step size of the optimiser", 'optimizer.param_groups[0]["lr"]'),
+    "q_mean": Meaning("mean Q(s, a) of the rows drawn", "q.mean()"),
+    "q_max": Meaning("the largest", "q.max()"),
+    "q_loss": Meaning("loss of the action values", _BATCH),
+    "target_mean": Meaning("mean target of Q(s, a)", "target.mean()"),
+    "td_error_abs_mean": Meaning("mean of |target - Q(s, a)|", "(target - q).abs().mean()"),
+    "epsilon": Meaning("share of random actions", _BATCH),
+    "temperature": Meaning("weight of the entropy in SAC", "log_alpha.exp()"),
+    "action_saturation": Meaning(
+        "share of actions within a hundredth of a bound", "(action.abs() > 0.99).float().mean()"
+    ),
+    "obs_abs_mean": Meaning("mean over elements of |mean over rows|", "obs.mean(0).abs().mean()"),
+    "obs_std_max": Meaning("largest deviation of an observed number", "obs.std(0).max()"),
+    "obs_std_min": Meaning("the smallest", "obs.std(0).min()"),
+    "env_steps": Meaning("env steps so far", "the step of every logged value"),
+    "env_steps_per_second": Meaning("speed since the last value", "not an average since the start"),
+    "seconds": Meaning("time since the start", "time.monotonic() - start"),
+    "memory_mib": Meaning("resident memory in MiB", "psutil.Process().memory_info().rss / 2**20"),
+    "memory_bytes": Meaning("resident memory in bytes", "psutil.Process().memory_info().rss"),
+    "fresh_evidence": Meaning("evidence of the reward alarm", "backflip teach logs it"),
+    "reward_model_labels": Meaning("labels of the fit", "backflip teach logs it"),
+    "reward_model_ties": Meaning("labels that are ties", "backflip teach logs it"),
+    "reward_model_accuracy": Meaning("accuracy on labels of the fit", "backflip teach logs it"),
+    "reward_model_held_out_accuracy": Meaning(
+        "accuracy on labels outside the fit", "backflip teach logs it"
+    ),
+    "reward_model_collapsed": Meaning(
+        "share of seeds without a usable representation", "backflip teach logs it"
+    ),
+}

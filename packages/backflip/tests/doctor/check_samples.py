@@ -1,0 +1,257 @@
+"""For each check, a log that it must find wrong, one that is right, and what it measures."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from backflip.doctor.log import Log, Signal
+
+POINTS = 100
+X = np.arange(1, POINTS + 1) * 1000.0
+T = X / X[-1]  # share of the budget
+
+
+def log(
+    algorithm: str | None = "ppo", settings: dict[str, Any] | None = None, **signals: Any
+) -> Log:
+    """Return a log of signals, each a number or an array of 100 values."""
+    found = {
+        name: Signal(X, np.broadcast_to(np.asarray(y, np.float64), X.shape).copy(), name)
+        for name, y in signals.items()
+    }
+    return Log(
+        "sample",
+        "backflip",
+        found,
+        algorithm=algorithm,
+        env="Task-v0",
+        settings=settings or {},
+        planned=X[-1],
+    )
+
+
+class Sample(NamedTuple):
+    """Two logs for a check.
+
+    Attributes:
+        broken: it must be found wrong.
+        healthy: it must be fine.
+        value: what is measured in the broken one, computed by hand.
+    """
+
+    broken: Log
+    healthy: Log
+    value: float
+
+
+def both(algorithm: str, value: float, broken: Any, healthy: Any, **settings: Any) -> Sample:
+    """Return a sample from the signals of a broken and of a healthy log."""
+    return Sample(log(algorithm, settings, **broken), log(algorithm, settings, **healthy), value)
+
+
+LOG4 = math.log(4)
+GAMMA = {"discount": 0.99}
+_falling = 1.0 - 0.9 * T
+_reward = {"reward_min": -1.0, "reward_max": 1.0}
+_episodes = {"episode_length_mean": 50.0}
+_rises = 100.0 * T
+_drops = np.where(T < 0.5, 200.0 * T, 10.0)
+_noise = np.where(np.arange(POINTS) % 2 == 0, 1.0, -1.0)
+_nan_at_40 = np.where(np.arange(POINTS) == 40, math.nan, 0.3)
+
+SAMPLES = {
+    "PI-ENT-FLAT": both(
+        "ppo",
+        0.96,
+        {"entropy": 0.96 * LOG4, "entropy_max": LOG4},
+        {"entropy": LOG4 * _falling, "entropy_max": LOG4},
+    ),
+    "PI-ENT-START": both(
+        "ppo",
+        0.25,
+        {"entropy": 0.25 * LOG4, "entropy_max": LOG4},
+        {"entropy": LOG4 * _falling, "entropy_max": LOG4},
+    ),
+    "PI-ENT-COLLAPSE": both(
+        "ppo",
+        0.05,
+        {"entropy": np.where(T <= 0.02, LOG4, 0.01), "entropy_max": LOG4},
+        {"entropy": LOG4 * _falling, "entropy_max": LOG4},
+    ),
+    "PI-ENT-GROW": both("ppo", 4.75, {"entropy": 5.0 * T}, {"entropy": 2.0 - T}),
+    "PI-STD-COLLAPSE": both("ppo", 9.0, {"entropy": 1.0 - 20.0 * T}, {"entropy": 1.0 - T}),
+    "PI-KL-HIGH": both("ppo", 0.5, {"approx_kl": 0.5}, {"approx_kl": 0.01}),
+    "PI-KL-TINY": both("ppo", -6.0, {"approx_kl": 1e-6}, {"approx_kl": 0.01}),
+    "PI-KL-NEG": both(
+        "ppo", -0.1, {"approx_kl": np.where(T == 0.5, -0.1, 0.01)}, {"approx_kl": 0.0}
+    ),
+    "PI-RATIO1": both("ppo", 0.5, {"first_ratio_error": 0.5}, {"first_ratio_error": 1e-5}),
+    "PI-CLIP-HIGH": both("ppo", 0.9, {"clip_fraction": 0.9}, {"clip_fraction": 0.1}),
+    "PI-CLIP-NEVER": both("ppo", 0.0, {"clip_fraction": 0.0}, {"clip_fraction": 0.1}),
+    "PV-EV-LOW": both(
+        "ppo", 0.01, {"explained_variance": 0.01}, {"explained_variance": np.minimum(T * 4, 0.9)}
+    ),
+    "PV-EV-NEG": both("ppo", -2.0, {"explained_variance": -2.0}, {"explained_variance": 0.5}),
+    "PV-EV-TRAP": both(
+        "ppo",
+        0.7,
+        {"explained_variance": 0.8, "explained_variance_mc": 0.1},
+        {"explained_variance": 0.8, "explained_variance_mc": 0.75},
+    ),
+    "PV-EV-NAN": both("ppo", 1.0, {"explained_variance": math.nan}, {"explained_variance": 0.5}),
+    "PV-ADV-MEAN": both(
+        "ppo",
+        3.0,
+        {"advantage_mean": -3.0, "advantage_std": 1.0},
+        {"advantage_mean": 0.01, "advantage_std": 1.0},
+    ),
+    "PV-ADV-ZERO": both(
+        "ppo", -4.0, {"advantage_std": 1e-4} | _reward, {"advantage_std": 0.8} | _reward
+    ),
+    "PV-SIGN": both(
+        "ppo",
+        1.0,
+        {"reward_min": 0.0, "reward_max": 1.0, "value_mean": -5.0},
+        {"reward_min": 0.0, "reward_max": 1.0, "value_mean": 5.0},
+    ),
+    "PV-BOUND": both(
+        "ppo", 4.0, _reward | {"value_mean": 400.0}, _reward | {"value_mean": 30.0}, **GAMMA
+    ),
+    "PV-LEVEL-HIGH": both(
+        "ppo",
+        1.0,
+        {"reward_mean": 1.0, "value_mean": 1000.0} | _episodes,
+        {"reward_mean": 1.0, "value_mean": 50.0} | _episodes,
+        **GAMMA,
+    ),
+    "PV-LEVEL-LOW": both(
+        "ppo",
+        math.log10(1.0 / (100.0 * (1 - (1 - 0.99**50) / 0.5))),
+        {"reward_mean": 1.0, "value_mean": 1.0} | _episodes,
+        {"reward_mean": 1.0, "value_mean": 50.0} | _episodes,
+        **GAMMA,
+    ),
+    "PV-LOSS": both("ppo", 6.0, {"value_loss": 1e6}, {"value_loss": 1.0}),
+    "Q-BOUND": both("dqn", 10.0, _reward | {"q_mean": 1000.0}, _reward | {"q_mean": 20.0}, **GAMMA),
+    "Q-ERROR": both(
+        "dqn", 50.0, _reward | {"td_error_abs_mean": 50.0}, _reward | {"td_error_abs_mean": 0.1}
+    ),
+    "Q-BEHIND": both(
+        "dqn",
+        1.0,
+        {"target_mean": 3.0, "q_mean": 1.0, "td_error_abs_mean": 2.0},
+        {"target_mean": 1.05, "q_mean": 1.0, "td_error_abs_mean": 0.5},
+    ),
+    "Q-LEVEL": both("dqn", 0.5, _reward | {"q_mean": 0.5}, _reward | {"q_mean": 20.0}),
+    "Q-EPS-RISE": both("dqn", 0.01, {"epsilon": T}, {"epsilon": 1 - T}),
+    "Q-EPS-HIGH": both("dqn", 0.9, {"epsilon": 0.9}, {"epsilon": np.maximum(1 - 5 * T, 0.05)}),
+    "Q-TEMPERATURE": both(
+        "sac", 2.0, {"temperature": 10 ** (2 * (T - 0.01) / 0.99)}, {"temperature": 1 - 0.5 * T}
+    ),
+    "Q-TEMPERATURE-LOW": both(
+        "sac", -8.0, {"temperature": 10 ** (-8 * (T - 0.01) / 0.99)}, {"temperature": 1 - 0.5 * T}
+    ),
+    "Q-SATURATED": both("td3", 0.99, {"action_saturation": 0.99}, {"action_saturation": 0.2}),
+    "Q-NOSTART": Sample(
+        log("dqn", {"learning_starts": 2e5}, q_mean=0.0),
+        log("dqn", {"learning_starts": 1e3}, q_mean=0.0),
+        1.0,
+    ),
+    "NN-NAN": both(
+        "ppo",
+        1.0,
+        {"policy_loss": _nan_at_40, "value_loss": 0.1},
+        {"policy_loss": 0.3, "value_loss": 0.1},
+    ),
+    "NN-GRAD-LARGE": both("ppo", 5.0, {"grad_norm": 1e5}, {"grad_norm": 0.5}),
+    "NN-GRAD-SMALL": both("ppo", -7.0, {"grad_norm": 1e-7}, {"grad_norm": 0.5}),
+    "NN-ACTOR-SMALL": both("sac", -9.0, {"actor_grad_norm": 1e-9}, {"actor_grad_norm": 0.5}),
+    "NN-ACTOR-LARGE": both("sac", 4.0, {"actor_grad_norm": 1e4}, {"actor_grad_norm": 0.5}),
+    "NN-UPDATE-LARGE": both("ppo", 0.0, {"update_ratio": 1.0}, {"update_ratio": 0.01}),
+    "NN-UPDATE-SMALL": both("ppo", -6.0, {"update_ratio": 1e-6}, {"update_ratio": 0.01}),
+    "NN-LR-ZERO": both(
+        "ppo", 0.0, {"learning_rate": np.maximum(1 - 4 * T, 0.0)}, {"learning_rate": 1 - T}
+    ),
+    "NN-LR-HIGH": both("ppo", 0.1, {"learning_rate": 0.1}, {"learning_rate": 3e-4}),
+    "ENV-DROP": both("ppo", 0.96, {"episode_return_mean": _drops}, {"episode_return_mean": _rises}),
+    "ENV-WORSE": both(
+        "ppo", 88.5 / (4.5 + 0.1), {"episode_return_mean": -_rises}, {"episode_return_mean": _rises}
+    ),
+    "ENV-NOTHING": both(
+        "ppo", 0.0, {"episode_return_mean": _noise}, {"episode_return_mean": _rises + _noise}
+    ),
+    "ENV-EQUAL": both("ppo", 0.0, {"episode_return_mean": 8.0}, {"episode_return_mean": _rises}),
+    "ENV-NOEP": both("ppo", 1.0, {"episodes": 0.0}, {"episodes": 3.0}),
+    "ENV-LEN": both(
+        "ppo",
+        0.0,
+        {"episode_length_min": 7.0, "episode_length_max": 7.0},
+        {"episode_length_min": 3.0, "episode_length_max": 9.0},
+        max_episode_steps=100,
+    ),
+    "REW-SIGN": both(
+        "ppo",
+        1.0,
+        {"episode_return_mean": _rises, "reward_mean": -1.0} | _episodes,
+        {"episode_return_mean": _rises, "reward_mean": 1.0} | _episodes,
+    ),
+    "REW-UNRELATED": both(
+        "ppo",
+        -1.0,
+        {"episode_return_mean": _rises, "reward_mean": -T} | _episodes,
+        {"episode_return_mean": _rises, "reward_mean": T} | _episodes,
+    ),
+    "REW-CONST": both("ppo", 0.0, {"reward_min": 1.0, "reward_max": 1.0}, _reward),
+    "REW-LARGE": both("ppo", 4.0, {"reward_min": -1e4, "reward_max": 0.0}, _reward),
+    "REW-SMALL": both("ppo", -5.0, {"reward_min": 0.0, "reward_max": 1e-5}, _reward),
+    "OBS-LARGE": both(
+        "ppo",
+        3.0,
+        {"obs_abs_mean": 10.0, "obs_std_max": 1e3},
+        {"obs_abs_mean": 0.1, "obs_std_max": 1.0},
+        normalize_obs=False,
+    ),
+    "OBS-CONST": both("ppo", -4.0, {"obs_std_max": 1e-4}, {"obs_std_max": 1.0}),
+    "RM-CHANCE": both(
+        "ppo",
+        0.5,
+        {"reward_model_held_out_accuracy": 0.5, "reward_model_labels": 100.0},
+        {"reward_model_held_out_accuracy": 0.9, "reward_model_labels": 100.0},
+    ),
+    "RM-OVERFIT": both(
+        "ppo",
+        0.4,
+        {
+            "reward_model_accuracy": 0.95,
+            "reward_model_held_out_accuracy": 0.55,
+            "reward_model_labels": 100.0,
+        },
+        {
+            "reward_model_accuracy": 0.95,
+            "reward_model_held_out_accuracy": 0.9,
+            "reward_model_labels": 100.0,
+        },
+    ),
+    "RM-TIES": both(
+        "ppo",
+        0.01,
+        {"reward_model_labels": 100.0, "reward_model_ties": 99.0},
+        {"reward_model_labels": 100.0, "reward_model_ties": 20.0},
+    ),
+    "RM-HACK": both(
+        "ppo", 30.0, {"fresh_evidence": 1.0 + 29.0 * (T > 0.5)}, {"fresh_evidence": 2.0}
+    ),
+    "RM-COLLAPSED": both(
+        "ppo", 1.0, {"reward_model_collapsed": 1.0}, {"reward_model_collapsed": 0.0}
+    ),
+    "SYS-SPEED": both(
+        "ppo",
+        0.8,
+        {"env_steps_per_second": np.where(T > 0.5, 200.0, 1000.0)},
+        {"env_steps_per_second": 1000.0},
+    ),
+    "SYS-MEMORY": both(
+        "ppo", 1.0, {"memory_mib": np.where(T < 1, 500.0, 1000.0)}, {"memory_mib": 500.0}
+    ),
+}

@@ -1,0 +1,155 @@
+"""Each check finds its own sample wrong, and leaves others alone."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from packages.backflip.tests.doctor.check_samples import POINTS, SAMPLES, X, log
+
+from backflip.doctor.calibration import FILE, Healthy, calibration, kind_of, limit_of
+from backflip.doctor.catalogue import BY_ID, CHECKS
+from backflip.doctor.causes import BY_ID as CAUSES
+from backflip.doctor.check import Running
+from backflip.doctor.diagnosis import against, diagnose, rank, run_check
+from backflip.doctor.log import Signal
+from backflip.doctor.measures import largest, smallest, smoothed, together
+from backflip.doctor.signals import SIGNALS
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_a_check_measures_its_sample(check):
+    broken, healthy, value = SAMPLES[check.id]
+    wrong, right = run_check(check, broken), run_check(check, healthy)
+    assert wrong is not None
+    measured = against(check, wrong, math.nan).value
+    assert measured == pytest.approx(value, rel=0.02, abs=1e-9)
+    if right is None:
+        return
+    fine = against(check, right, math.nan).value
+    assert measured > fine if check.side == "above" else measured < fine
+    if check.limit is not None:
+        assert against(check, wrong, check.limit).is_found
+        assert not against(check, right, check.limit).is_found
+
+
+def test_the_catalogue_is_complete():
+    assert len({check.id for check in CHECKS}) == len(CHECKS) == len(SAMPLES)
+    for check in CHECKS:
+        assert set(check.needs) <= set(SIGNALS), check.id
+        assert set(check.causes) <= set(CAUSES), check.id
+        assert all(0 < p < 1 for p in check.causes.values()), check.id
+        assert (check.limit is None) == (check.kind == "calibrated"), check.id
+    named = {cause for check in CHECKS for cause in check.causes}
+    assert named == set(CAUSES), "every cause is named by a check"
+
+
+def test_every_calibrated_check_has_a_limit():
+    known = calibration()
+    assert FILE.exists()
+    for check in CHECKS:
+        if check.kind == "calibrated":
+            assert any(check.id in of for of in known.values()), check.id
+
+
+def test_a_finding_says_since_when():
+    check = BY_ID["RM-HACK"]
+    running = run_check(check, SAMPLES["RM-HACK"].broken)
+    assert running is not None
+    assert against(check, running, 20.0).since == 51_000
+
+
+def test_the_limit_is_the_worst_healthy_value_with_a_margin():
+    check, of = BY_ID["PI-KL-HIGH"], log("ppo", entropy_max=1.0)
+    known = {
+        "ppo/discrete": {"PI-KL-HIGH": Healthy(10, 0.4, 0.2)},
+        "ppo/continuous": {"PI-KL-HIGH": Healthy(10, 0.8, 0.2)},
+    }
+    assert limit_of(check, of, known) == pytest.approx(0.45)
+    other = log("ppo")
+    assert kind_of(other) == "ppo/continuous"
+    assert limit_of(check, replace(other, algorithm="trpo"), known) == pytest.approx(0.95)
+    assert limit_of(check, of, {}) is None
+    low = {"ppo/discrete": {"PI-KL-TINY": Healthy(10, -6.0, -2.0)}}
+    assert limit_of(BY_ID["PI-KL-TINY"], of, low) == pytest.approx(-7.0)
+    alike = {"ppo/discrete": {"PI-KL-TINY": Healthy(10, -6.0, -6.0)}}
+    assert limit_of(BY_ID["PI-KL-TINY"], of, alike) == pytest.approx(-6.5), "the least margin"
+
+
+def test_what_depends_on_the_environment_has_one_limit_for_all_kinds():
+    known = {
+        "ppo/discrete": {"REW-LARGE": Healthy(10, 0.0, 0.0)},
+        "sac/continuous": {"REW-LARGE": Healthy(10, 1.2, 1.2)},
+    }
+    of = log("ppo", entropy_max=1.0)
+    assert limit_of(BY_ID["REW-LARGE"], of, known) == pytest.approx(2.2)
+
+
+def test_medians_windows_and_extremes():
+    signal = Signal(X[:7], np.asarray([1.0, 9, 2, 3, 4, math.nan, 8]), "s")
+    found = smoothed(signal)
+    np.testing.assert_array_equal(found.x, X[[4, 6]])
+    np.testing.assert_array_equal(found.value, [3.0, 4.0])
+    running = Running(X[:4], np.asarray([2.0, math.nan, 1.0, 3.0]))
+    np.testing.assert_array_equal(largest(running).value, [2, 2, 2, 3])
+    np.testing.assert_array_equal(smallest(running).value, [2, 2, 1, 1])
+
+
+def test_signals_are_combined_at_common_env_steps():
+    one = Signal(X[:3], np.asarray([1.0, 2.0, 3.0]), "one")
+    other = Signal(X[1:4], np.asarray([10.0, 20.0, 30.0]), "other")
+    both = together(one, other, lambda a, b: a + b)
+    np.testing.assert_array_equal(both.x, X[1:3])
+    np.testing.assert_array_equal(both.y, [12.0, 23.0])
+
+
+def test_causes_are_weighed_by_what_was_found_and_by_what_was_not():
+    ratio, flat = BY_ID["PI-RATIO1"], BY_ID["PI-ENT-FLAT"]
+    found = against(ratio, Running(X[:1], np.asarray([0.5])), 0.01)
+    clear = against(flat, Running(X[:1], np.asarray([0.1])), 0.9)
+    alone = rank([found])
+    assert alone[0].cause.id == "acting-and-learning-disagree"
+    assert sum(one.probability for one in alone) == pytest.approx(1.0)
+    odds = {one.cause.id: one.probability for one in rank([found, clear])}
+    before = {one.cause.id: one.probability for one in alone}
+    # PI-ENT-FLAT names the entropy bonus and not the mismatch: that it found nothing tells.
+    assert odds["entropy-bonus"] / odds["acting-and-learning-disagree"] < (
+        0.5 * before["entropy-bonus"] / before["acting-and-learning-disagree"]
+    )
+
+
+def test_a_run_without_signs_is_fine_and_says_what_it_could_not_check():
+    found = diagnose(log("ppo", first_ratio_error=1e-6, entropy=1.0))
+    assert found.verdict == "Nothing wrong was seen."
+    assert not found.causes
+    missing = {name for one in found.unchecked for name in one.missing}
+    assert {"approx_kl", "explained_variance"} <= missing
+
+
+def test_a_doctor_that_cannot_tell_says_so():
+    assert diagnose(log("ppo")).verdict == "Too little is logged to say anything."
+    short = log("ppo", policy_loss=math.nan)
+    few = {name: Signal(one.x[:3], one.y[:3], name) for name, one in short.signals.items()}
+    found = diagnose(replace(short, signals=few))
+    assert not found.can_tell
+    assert any("only 3 points" in one.why for one in found.unchecked)
+
+
+def test_no_effect_on_learning_is_a_verdict():
+    learns = 100.0 * X / X[-1]
+    found = diagnose(log("ppo", episode_return_mean=learns, first_ratio_error=0.5))
+    assert "no effect on learning was seen" in found.verdict
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.0], ids=["nan", "inf", "zero"])
+def test_no_check_fails_on_strange_values(check, value):
+    names = {*check.needs, "grad_norm", "entropy_max", "seconds", "memory_mib", "policy_loss"}
+    settings = {"discount": 0.99, "learning_starts": 10, "max_episode_steps": 100}
+    strange = log(
+        check.algorithms[0] if check.algorithms else "ppo", settings, **dict.fromkeys(names, value)
+    )
+    run_check(check, strange)
+    one = {name: Signal(s.x[:1], s.y[:1], name) for name, s in strange.signals.items()}
+    run_check(check, replace(strange, signals=one))
+    assert len(X) == POINTS

@@ -1,0 +1,314 @@
+"""Logs of other libraries are read in our names, and bad ones give a sentence."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from packages.backflip.tests.doctor.log_writers import cleanrl, rows_of, sb3, write_csv
+
+from backflip.cli.main import main
+from backflip.doctor.diagnosis import diagnose
+from backflip.doctor.log import Signal
+from backflip.doctor.reading.find import find_logs, with_facts
+from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
+from backflip.doctor.reading.log_files import logs_in
+from backflip.doctor.reading.naming import closest
+from backflip.doctor.report import in_words
+from backflip.training.train import train
+from runshelf.errors import UsageError, UserFacingError
+from runshelf.store.run import find_run
+
+
+def only(path, mapping=None):
+    (log,) = logs_in(path, mapping or {})
+    return log
+
+
+def test_stable_baselines_logs_minus_the_entropy_and_the_loss_without_a_half(tmp_path):
+    log = only(sb3(tmp_path / "PPO_1", **{"train/entropy_loss": -0.6, "train/value_loss": 8.0}))
+    assert log.library == "sb3"
+    assert set(log.signals["entropy"].y) == {0.6}
+    assert set(log.signals["value_loss"].y) == {4.0}
+    assert log.signals["entropy"].x[-1] == 1_000_000
+    assert log.algorithm == "ppo"
+    assert log.signals["entropy"].logged_as == "train/entropy_loss"
+    assert "100 episodes" in log.signals["episode_return_mean"].how
+
+
+def test_the_speed_of_other_libraries_is_an_average_that_is_not_used(tmp_path):
+    log = only(sb3(tmp_path / "PPO_1", **{"time/time_elapsed": lambda share: 1000 * share}))
+    assert "env_steps_per_second" not in log.signals
+    assert log.signals["seconds"].y[-1] == 1000
+
+
+def test_speed_that_decays_is_seen_in_windows_though_the_average_hides_it(tmp_path):
+    slow = {"time/time_elapsed": lambda share: 100 * (share + 4 * max(0.0, share - 0.6))}
+    found = diagnose(only(sb3(tmp_path / "PPO_1", **slow)))
+    assert "SYS-SPEED" in [one.check.id for one in found.warnings]
+
+
+def test_cleanrl_logs_single_episodes_and_the_last_minibatch(tmp_path):
+    folder = tmp_path / "CartPole-v1__ppo__3__1700000000"
+    columns = {"losses/entropy": 0.5, "charts/episodic_return": 9.0, "losses/old_approx_kl": -0.1}
+    log = only(cleanrl(folder, **columns))
+    assert (log.library, log.algorithm, log.env) == ("cleanrl", "ppo", "CartPole-v1")
+    assert log.signals["entropy"].how == "of the last minibatch only"
+    assert log.signals["episode_return_mean"].how == "of single episodes"
+    assert "approx_kl" not in log.signals, "the estimate k1 may be negative without a mistake"
+
+
+def test_cleanrl_without_episodes_is_a_finding(tmp_path):
+    found = diagnose(only(cleanrl(tmp_path / "run", **{"losses/value_loss": 0.5})))
+    assert [one.check.id for one in found.findings] == ["ENV-NOEP"]
+
+
+def test_rllib(tmp_path):
+    stats = "info/learner/default_policy/learner_stats/"
+    rows = rows_of(
+        **{
+            "timesteps_total": lambda share: round(share * 5000),
+            "episode_reward_mean": 3.0,
+            f"{stats}entropy": 0.7,
+            f"{stats}vf_loss": 4.0,
+            f"{stats}kl": 0.02,
+        }
+    )
+    log = only(write_csv(tmp_path / "progress.csv", rows))
+    assert log.library == "rllib"
+    assert (log.signals["entropy"].y[0], log.signals["value_loss"].y[0]) == (0.7, 2.0)
+    assert log.signals["episode_return_mean"].x[-1] == 5000
+
+
+def test_a_csv_with_a_mapping(tmp_path):
+    path = write_csv(
+        tmp_path / "mine.csv",
+        rows_of(step=lambda share: 100 * share, ent=0.5, kl=0.3, approx_kl_mean=0.1),
+    )
+    log = only(path, {"ent": "entropy", "kl": "approx_kl"})
+    assert set(log.signals) == {"entropy", "approx_kl"}
+    assert closest(log.unknown) == {"approx_kl_mean": "approx_kl"}
+    with pytest.raises(UsageError, match="nothing is logged as `entt`, did you mean `ent`"):
+        only(path, {"entt": "entropy"})
+    with pytest.raises(UsageError, match="there is no signal `entrpy`, did you mean `entropy`"):
+        only(path, {"ent": "entrpy"})
+
+
+def test_our_names_need_no_mapping_in_a_csv(tmp_path):
+    log = only(write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: 9 * s, q_mean=2.0)))
+    assert log.signals["q_mean"].y[0] == 2.0
+
+
+def test_monitor_files(tmp_path):
+    lines = ['#{"t_start": 1.0, "env_id": "CartPole-v1"}', "r,l,t"]
+    lines += [f"{at},10,{at}.5" for at in range(1, 40)]
+    (tmp_path / "monitor.csv").write_text("\n".join(lines) + "\n")
+    log = only(tmp_path)
+    assert log.signals["episode_return_mean"].y[-1] == 39
+    assert log.signals["episode_return_mean"].x[-1] == 390
+
+
+def test_steps_that_go_back_are_ordered_and_noted(tmp_path):
+    rows = rows_of(step=lambda share: round(share * 60) % 30, entropy=0.5)
+    log = only(write_csv(tmp_path / "a.csv", rows))
+    assert (np.diff(log.signals["entropy"].x) > 0).all()
+    assert "steps go back 2 times" in log.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("step,entropy\n", "has no rows"),
+        ("step,entropy\n1,0.5\n2,0.4", "broken lines"),
+        ("a,b\n1,2\n", "no env steps"),
+    ],
+)
+def test_a_bad_csv_gives_a_sentence(tmp_path, text, says):
+    (tmp_path / "a.csv").write_text(text)
+    log = only(tmp_path / "a.csv")
+    assert any(says in note for note in log.notes), log.notes
+    assert not diagnose(log).can_tell
+
+
+def test_an_empty_csv_gives_a_sentence(tmp_path):
+    (tmp_path / "a.csv").write_text("")
+    with pytest.raises(UserFacingError, match="no line of column names"):
+        only(tmp_path / "a.csv")
+
+
+def test_event_files_that_are_cut_off_are_read_up_to_there(tmp_path):
+    folder = cleanrl(tmp_path / "run", **{"losses/entropy": 0.5})
+    path = folder / "events.out.tfevents.1.host"
+    path.write_bytes(path.read_bytes()[:-30])
+    log = only(folder)
+    assert len(log.signals["entropy"].x) == 59
+    assert any("damaged" in note for note in log.notes)
+    path.write_bytes(b"\x00" * 5)
+    with pytest.raises(UserFacingError):
+        only(folder)
+
+
+def test_two_runs_in_one_folder_are_two_logs(tmp_path):
+    cleanrl(tmp_path / "one", **{"losses/entropy": 0.5})
+    cleanrl(tmp_path / "two", **{"losses/entropy": 0.4})
+    assert [log.signals["entropy"].y[0] for log in logs_in(tmp_path, {})] == pytest.approx(
+        [0.5, 0.4]
+    )
+
+
+def test_nan_everywhere_is_a_finding(tmp_path):
+    path = write_csv(
+        tmp_path / "a.csv", rows_of(step=lambda s: s * 60, policy_loss=math.nan, entropy=math.nan)
+    )
+    found = diagnose(only(path))
+    assert found.findings[0].check.id == "NN-NAN"
+    assert in_words(found)
+
+
+def test_facts_that_a_log_does_not_hold(tmp_path):
+    path = write_csv(tmp_path / "a.csv", rows_of(step=lambda s: s * 60, entropy=1.3))
+    log = with_facts(only(path), {"algorithm": "ppo", "actions": 4, "env_steps": 1000})
+    assert (log.algorithm, log.budget, log.setting("actions")) == ("ppo", 1000, 4)
+    with pytest.raises(UsageError, match="must be a number"):
+        with_facts(log, {"env_steps": "many"})
+
+
+@pytest.mark.parametrize(
+    ("entropy", "actions"),
+    [(math.log(4), 4), (math.log(2) - 1e-3, 2), (1.4189, None), (-0.5, None), (0.0, None)],
+)
+def test_the_number_of_actions_from_the_first_entropy(tmp_path, entropy, actions):
+    log = only(write_csv(tmp_path / "a.csv", rows_of(step=lambda s: s * 60, entropy=entropy)))
+    assert number_of_actions(log.signals) == actions
+
+
+def test_the_algorithm_from_what_is_logged():
+    names = {"sac": ("temperature", "q_loss"), "dqn": ("epsilon",), "ppo": ("clip_fraction",)}
+    for algorithm, signals in names.items():
+        found = {name: Signal(np.ones(1), np.ones(1), name) for name in signals}
+        assert algorithm_of("sb3", found) == algorithm
+    assert algorithm_of("sb3", {}) is None
+
+
+@pytest.mark.medium
+def test_a_run_of_ours_has_a_log_for_each_seed(tmp_path):
+    settings = {"num_envs": 4, "rollout_length": 16, "hidden": (8,)}
+    train("ppo", "CartPole-v1", seeds=2, env_steps=1280, settings=settings, home=tmp_path)
+    one, two = find_logs(tmp_path, "latest", {})
+    assert (one.seed, two.seed) == (0, 1)
+    assert (one.library, one.algorithm, one.env) == ("backflip", "ppo", "CartPole-v1")
+    assert one.signals["first_ratio_error"].x[-1] == 1280 == one.planned
+    found = diagnose(one)
+    assert "PI-RATIO1" in [fine.check.id for fine in found.fine]
+    folder = find_run(tmp_path, "latest").folder
+    assert [log.seed for log in find_logs(tmp_path, str(folder), {})] == [0, 1]
+
+
+def run(*argv):
+    return main(["doctor", *map(str, argv)])
+
+
+def test_the_command_prints_findings_and_its_status(tmp_path, capsys):
+    broken = sb3(tmp_path / "PPO_1", **{"train/approx_kl": 33.0, "train/clip_fraction": 0.999})
+    assert run(broken) == 1
+    text = capsys.readouterr().out
+    assert "finding PI-KL-HIGH" in text
+    assert "Steps of the optimiser are too large" in text
+    assert "next experiment" in text
+    assert run(broken, "--json") == 1
+    (document,) = json.loads(capsys.readouterr().out)["diagnoses"]
+    assert document["findings"][0]["check"].startswith("PI-")
+    assert document["causes"][0]["probability"] > document["causes"][1]["probability"]
+
+
+def test_the_command_says_when_it_cannot_tell(tmp_path, capsys):
+    path = write_csv(tmp_path / "a.csv", rows_of(3, step=1, loss=2.0))
+    assert run(path) == 3
+    assert "Too little is logged" in capsys.readouterr().out
+    assert run(tmp_path / "none") == 2
+    assert "there is no file or folder" in capsys.readouterr().err
+    assert run() == 2
+    assert run(path, "--map", "x") == 2
+
+
+def test_one_html_file(tmp_path, capsys):
+    broken = sb3(tmp_path / "PPO_<b>", **{"train/approx_kl": lambda share: 33.0 * share})
+    assert run(broken, "--html", tmp_path / "d.html") == 1
+    text = (tmp_path / "d.html").read_text()
+    assert "<svg" in text
+    assert "PPO_<b>" not in text
+    assert run(broken, "--html", tmp_path / "d.txt") == 2
+    capsys.readouterr()
+
+
+def test_the_list_names_all_checks_and_signals(capsys):
+    assert run("--list") == 0
+    text = capsys.readouterr().out
+    assert "PI-RATIO1" in text
+    assert "first_ratio_error" in text
+
+
+# What users asked, with the numbers of their threads (docs/doctor.md has the addresses).
+
+
+def findings_of(folder):
+    found = diagnose(only(folder))
+    return [one.check.id for one in (*found.findings, *found.warnings)], found
+
+
+def test_is_my_ppo_converged(tmp_path):
+    """Stable-Baselines3 issue 2240: entropy 1.33 of log 4, explained variance 6e-8."""
+    names, found = findings_of(
+        sb3(
+            tmp_path / "PPO_1",
+            **{
+                "train/entropy_loss": lambda share: -1.386 if share < 0.05 else -1.33,
+                "train/explained_variance": 6e-8,
+                "train/value_loss": 738_000.0,
+                "train/approx_kl": 0.004,
+                "train/clip_fraction": 0.02,
+            },
+        )
+    )
+    assert {"PI-ENT-FLAT", "PV-EV-LOW", "PV-LOSS"} <= set(names)
+    first = [one.cause.id for one in found.causes[:3]]
+    assert {"reward-scale", "entropy-bonus"} & set(first)
+
+
+def test_nan_with_state_dependent_noise(tmp_path):
+    """Stable-Baselines3 issue 1593: a divergence of 33 and .999 of all rows clipped, before NaN."""
+    names, found = findings_of(
+        sb3(tmp_path / "PPO_1", **{"train/approx_kl": 33.0, "train/clip_fraction": 0.999})
+    )
+    assert {"PI-KL-HIGH", "PI-CLIP-HIGH"} <= set(names)
+    assert found.causes[0].cause.id == "steps-too-large"
+
+
+def test_explained_variance_of_zero_from_the_start(tmp_path):
+    """Stable-Baselines3 issue 1897: policy loss and explained variance near 0 from the start."""
+    names, _ = findings_of(
+        sb3(
+            tmp_path / "PPO_1",
+            **{"train/explained_variance": lambda share: 1e-4 * share, "train/approx_kl": 0.01},
+        )
+    )
+    assert "PV-EV-LOW" in names
+
+
+def test_negative_losses_are_no_findings(tmp_path):
+    """Stable-Baselines3 issue 602: negative entropy loss and policy loss are as they should be."""
+    names, found = findings_of(
+        sb3(
+            tmp_path / "PPO_1",
+            **{
+                "train/entropy_loss": lambda share: -0.69 + 0.5 * share,
+                "train/policy_gradient_loss": -0.02,
+                "train/explained_variance": lambda share: min(0.9, 2 * share),
+                "train/approx_kl": 0.01,
+                "train/clip_fraction": 0.1,
+                "train/value_loss": 3.0,
+            },
+        )
+    )
+    assert names == []
+    assert found.verdict == "Nothing wrong was seen."
