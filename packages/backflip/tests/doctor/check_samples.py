@@ -55,6 +55,7 @@ GAMMA = {"discount": 0.99}
 _falling = 1.0 - 0.9 * T
 _reward = {"reward_min": -1.0, "reward_max": 1.0}
 _episodes = {"episode_length_mean": 50.0}
+_positive = {"episode_length_mean": 50.0, "reward_min": 0.0, "reward_max": 2.0}
 _rises = 100.0 * T
 _drops = np.where(T < 0.5, 200.0 * T, 10.0)
 _noise = np.where(np.arange(POINTS) % 2 == 0, 1.0, -1.0)
@@ -121,15 +122,15 @@ SAMPLES = {
     "PV-LEVEL-HIGH": both(
         "ppo",
         1.0,
-        {"reward_mean": 1.0, "value_mean": 1000.0} | _episodes,
-        {"reward_mean": 1.0, "value_mean": 50.0} | _episodes,
+        {"reward_mean": 1.0, "value_mean": 1000.0} | _positive,
+        {"reward_mean": 1.0, "value_mean": 50.0} | _positive,
         **GAMMA,
     ),
     "PV-LEVEL-LOW": both(
         "ppo",
         math.log10(1.0 / (100.0 * (1 - (1 - 0.99**50) / 0.5))),
-        {"reward_mean": 1.0, "value_mean": 1.0} | _episodes,
-        {"reward_mean": 1.0, "value_mean": 50.0} | _episodes,
+        {"reward_mean": 1.0, "value_mean": 1.0} | _positive,
+        {"reward_mean": 1.0, "value_mean": 50.0} | _positive,
         **GAMMA,
     ),
     "PV-LOSS": both("ppo", 6.0, {"value_loss": 1e6}, {"value_loss": 1.0}),
@@ -143,7 +144,12 @@ SAMPLES = {
         {"target_mean": 3.0, "q_mean": 1.0, "td_error_abs_mean": 2.0},
         {"target_mean": 1.05, "q_mean": 1.0, "td_error_abs_mean": 0.5},
     ),
-    "Q-LEVEL": both("dqn", 0.5, _reward | {"q_mean": 0.5}, _reward | {"q_mean": 20.0}),
+    "Q-LEVEL": both(
+        "dqn",
+        0.0,
+        _positive | {"reward_mean": 1.0, "q_mean": 1.0},
+        _positive | {"reward_mean": 1.0, "q_mean": 20.0},
+    ),
     "Q-EPS-RISE": both("dqn", 0.01, {"epsilon": T}, {"epsilon": 1 - T}),
     "Q-EPS-HIGH": both("dqn", 0.9, {"epsilon": 0.9}, {"epsilon": np.maximum(1 - 5 * T, 0.05)}),
     "Q-TEMPERATURE": both(

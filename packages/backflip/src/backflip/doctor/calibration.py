@@ -6,8 +6,9 @@ healthy runs. `benchmarks/faults/calibrate.py` measures them. The limit is
     worst ± max(MARGIN |worst - typical|, the check's least margin)
 
 of the runs of the same kind, away from the typical run. Kinds are the algorithm and the kind of
-actions, as `ppo/discrete`. For runs of other libraries, whose settings and wrappers differ, the
-most lenient limit of the algorithm is used, and without any of the algorithm, that of all kinds.
+actions, as `ppo/discrete`. For runs of other libraries and for runs of `teach`, which were not
+measured, the most lenient limit of the algorithm is used, and without any of the algorithm, that of
+all kinds.
 """
 
 import json
@@ -64,7 +65,7 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
     known = calibration() if known is None else known
     kinds = {kind: of[check.id] for kind, of in known.items() if check.id in of}
     alike = {kind: one for kind, one in kinds.items() if kind.startswith(f"{log.algorithm}/")}
-    own = kinds.get(kind_of(log)) if log.library == "backflip" else None
+    own = kinds.get(kind_of(log)) if _is_as_measured(log) else None
     if check.is_pooled or not alike:
         chosen = list(kinds.values())
     else:
@@ -73,6 +74,11 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
     if not limits:
         return None
     return max(limits) if check.side == "above" else min(limits)
+
+
+def _is_as_measured(log: Log) -> bool:
+    """Return whether a run is like those of the calibration: of ours, with the true reward."""
+    return log.library == "backflip" and not log.teaches
 
 
 def beyond(check: Check, healthy: Healthy) -> float:

@@ -65,8 +65,15 @@ class Check:
     is_pooled: bool = False
     is_warning: bool = False
 
+    @property
+    def is_about_teaching(self) -> bool:
+        """Whether it looks at a learned reward."""
+        return any(name.startswith(("reward_model_", "fresh_")) for name in self.needs)
+
     def applies_to(self, log: Log) -> bool:
-        """Return whether the algorithm is one that the check is about, or is unknown."""
+        """Return whether the check is about the algorithm of a log, or that is unknown."""
+        if self.is_about_teaching and not log.teaches:
+            return False
         return not self.algorithms or log.algorithm is None or log.algorithm in self.algorithms
 
 

@@ -75,7 +75,7 @@ class Log:
     @property
     def teaches(self) -> bool:
         """Whether the algorithm learns from a learned reward."""
-        return any(name.startswith("reward_model_") for name in self.signals)
+        return any(name.startswith(("reward_model_", "fresh_")) for name in self.signals)
 
     def has(self, *names: str) -> bool:
         """Return whether all these signals have values."""

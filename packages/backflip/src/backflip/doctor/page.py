@@ -10,6 +10,9 @@ from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
 from backflip.doctor.report import in_words
 from runshelf.charts.picture import Legend, picture
 from runshelf.charts.plot import Line, x_scale, y_scale
+from runshelf.formatting import cut
+
+MOST_LETTERS = 50  # beside a picture
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -54,7 +57,7 @@ def _picture(one: Diagnosis, found: Measured) -> str:
         f"{found.check.id}: {found.check.title}",
         lines,
         (across, "env steps"),
-        (up, "measured"),
+        (up, cut(found.check.measured, MOST_LETTERS)),
         legend=[Legend("centre", "measured"), Legend("centre", "limit and first crossing", 1, 1)],
         description=description,
     )

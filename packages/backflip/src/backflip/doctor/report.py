@@ -187,8 +187,8 @@ def _open(diagnosis: Diagnosis) -> str:
     lines = list[str]()
     missing = dict.fromkeys(name for one in diagnosis.unchecked for name in one.missing)
     if missing:
-        lines.append("could not be checked, for want of")
-        lines += [f"  {name}: {SIGNALS[name].text}; {SIGNALS[name].how}" for name in missing]
+        lines.append("not logged, and needed for more checks (in brackets: how to log it)")
+        lines += [f"  {name}: {SIGNALS[name].text} ({SIGNALS[name].how})" for name in missing]
     others = [one for one in diagnosis.unchecked if not one.missing]
     for why in dict.fromkeys(one.why for one in others):
         ids = ", ".join(one.check.id for one in others if one.why == why)

@@ -21,8 +21,12 @@ SIGNALS: Mapping[str, Meaning] = {
     "episode_length_mean": Meaning(
         "mean length of the episodes that ended", "wrap the environment in a Monitor"
     ),
-    "episode_length_min": Meaning("the shortest of them", "of the same episodes"),
-    "episode_length_max": Meaning("the longest of them", "of the same episodes"),
+    "episode_length_min": Meaning(
+        "length of the shortest episode that ended", "wrap the environment in a Monitor"
+    ),
+    "episode_length_max": Meaning(
+        "length of the longest episode that ended", "wrap the environment in a Monitor"
+    ),
     "episodes": Meaning("number of episodes that ended", "count them at each update"),
     "entropy": Meaning("entropy of the policy, in nats", "policy.entropy().mean()"),
     "entropy_max": Meaning("log n of n discrete actions", "math.log(env.action_space.n)"),
@@ -41,17 +45,17 @@ SIGNALS: Mapping[str, Meaning] = {
         "1 - (returns - values).var() / returns.var()",
     ),
     "explained_variance_mc": Meaning(
-        "the same against whole returns of episodes that ended in the rollout",
-        "use discounted sums of rewards in place of returns",
+        "explained variance against whole returns of the episodes that ended in the rollout",
+        "take discounted sums of rewards for returns",
     ),
     "value_loss": Meaning("½ (V - G)², mean over rows", "0.5 * ((values - returns) ** 2).mean()"),
     "value_mean": Meaning("mean of V over the rollout", "values.mean()"),
     "advantage_mean": Meaning("mean advantage before normalisation", "advantages.mean()"),
     "advantage_std": Meaning("deviation of the advantages", "advantages.std()"),
     "reward_mean": Meaning("mean reward that the algorithm learns from", "rewards.mean()"),
-    "reward_std": Meaning("its deviation", "rewards.std()"),
-    "reward_min": Meaning("the smallest", "rewards.min()"),
-    "reward_max": Meaning("the largest", "rewards.max()"),
+    "reward_std": Meaning("deviation of these rewards", "rewards.std()"),
+    "reward_min": Meaning("smallest reward that the algorithm learns from", "rewards.min()"),
+    "reward_max": Meaning("largest reward that the algorithm learns from", "rewards.max()"),
     "policy_loss": Meaning("loss of the policy, without entropy", _BATCH),
     "grad_norm": Meaning(
         "norm of the gradient before clipping", "the return value of clip_grad_norm_"
@@ -64,7 +68,7 @@ SIGNALS: Mapping[str, Meaning] = {
     ),
     "learning_rate": Meaning("step size of the optimiser", 'optimizer.param_groups[0]["lr"]'),
     "q_mean": Meaning("mean Q(s, a) of the rows drawn", "q.mean()"),
-    "q_max": Meaning("the largest", "q.max()"),
+    "q_max": Meaning("largest Q(s, a) of the rows drawn", "q.max()"),
     "q_loss": Meaning("loss of the action values", _BATCH),
     "target_mean": Meaning("mean target of Q(s, a)", "target.mean()"),
     "td_error_abs_mean": Meaning("mean of |target - Q(s, a)|", "(target - q).abs().mean()"),
@@ -75,7 +79,7 @@ SIGNALS: Mapping[str, Meaning] = {
     ),
     "obs_abs_mean": Meaning("mean over elements of |mean over rows|", "obs.mean(0).abs().mean()"),
     "obs_std_max": Meaning("largest deviation of an observed number", "obs.std(0).max()"),
-    "obs_std_min": Meaning("the smallest", "obs.std(0).min()"),
+    "obs_std_min": Meaning("smallest deviation of an observed number", "obs.std(0).min()"),
     "env_steps": Meaning("env steps so far", "the step of every logged value"),
     "env_steps_per_second": Meaning("speed since the last value", "not an average since the start"),
     "seconds": Meaning("time since the start", "time.monotonic() - start"),

@@ -4,7 +4,16 @@ import numpy as np
 
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import OFF_POLICY, Log, Signal
-from backflip.doctor.measures import after, largest, or_none, ratio, smallest, smoothed, together
+from backflip.doctor.measures import (
+    after,
+    largest,
+    log10_of,
+    or_none,
+    ratio,
+    smallest,
+    smoothed,
+    together,
+)
 
 EARLY, LATE = 0.2, 0.6
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
@@ -42,9 +51,14 @@ def _behind_target(log: Log) -> Running | None:
 
 
 def _level(log: Log) -> Running | None:
-    """Return the largest |mean Q| so far over the largest |r|."""
-    found = smoothed(together(log.signals["q_mean"], _largest_reward(log), ratio))
-    return or_none(after(log, EARLY, largest(Running(found.x, np.abs(found.value)))))
+    """Return log10 of the largest |mean Q| so far over the mean |r|, for rewards of one sign."""
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    low, high = float(np.fmin.reduce(least.y)), float(np.fmax.reduce(most.y))
+    slack = 1e-3 * max(abs(low), abs(high))
+    if low < -slack and high > slack:
+        return None
+    size = together(log.signals["q_mean"], log.signals["reward_mean"], ratio)
+    return or_none(after(log, EARLY, log10_of(largest(smoothed(size._replace(y=np.abs(size.y)))))))
 
 
 def _epsilon_rises(log: Log) -> Running | None:
@@ -148,9 +162,10 @@ CHECKS = (
     Check(
         "Q-LEVEL",
         "action values stay at the size of one reward",
-        "largest |mean Q| so far over the largest |r|, after 20 % of the budget",
+        "decimal logarithm of the largest |mean Q| so far over the mean |r|, after 20 % of the "
+        "budget",
         _level,
-        ("q_mean", "reward_min", "reward_max"),
+        ("q_mean", "reward_mean", "reward_min", "reward_max"),
         "below",
         "calibrated",
         "Values do not add up rewards over time: the target network never changes, or nothing is "
@@ -165,7 +180,8 @@ CHECKS = (
         },
         "two routes to one number",
         algorithms=OFF_POLICY,
-        least_margin=0.0,
+        least_margin=0.2,
+        is_pooled=True,
     ),
     Check(
         "Q-EPS-RISE",

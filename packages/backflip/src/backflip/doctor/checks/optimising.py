@@ -108,6 +108,7 @@ CHECKS = (
         {"reward-scale": 0.85, "steps-too-large": 0.3, "value-targets": 0.5, "observations": 0.2},
         "ml_debug: gradient clipping masks problems",
         least_margin=1.0,
+        is_pooled=True,
     ),
     Check(
         "NN-GRAD-SMALL",
@@ -127,6 +128,7 @@ CHECKS = (
         },
         "ml_debug",
         least_margin=1.0,
+        is_pooled=True,
     ),
     Check(
         "NN-ACTOR-SMALL",
@@ -140,6 +142,7 @@ CHECKS = (
         {"policy-loss": 0.8, "no-reward-signal": 0.3, "values-do-not-learn": 0.3},
         "rlkit issue 50",
         least_margin=1.0,
+        algorithms=("ddpg", "td3", "sac"),
     ),
     Check(
         "NN-ACTOR-LARGE",
@@ -153,6 +156,7 @@ CHECKS = (
         {"value-targets": 0.5, "reward-scale": 0.6, "target-network": 0.4, "steps-too-large": 0.5},
         "rlkit issue 50",
         least_margin=1.0,
+        algorithms=("ddpg", "td3", "sac"),
     ),
     Check(
         "NN-UPDATE-LARGE",
@@ -165,7 +169,7 @@ CHECKS = (
         "Steps are large against the parameters themselves.",
         {"steps-too-large": 0.95, "initialisation": 0.2},
         _KARPATHY,
-        least_margin=0.5,
+        least_margin=1.5,
     ),
     Check(
         "NN-UPDATE-SMALL",
@@ -178,7 +182,7 @@ CHECKS = (
         "Steps are too small to learn within the budget.",
         {"steps-too-small": 0.95, "policy-loss": 0.15, "initialisation": 0.2},
         _KARPATHY,
-        least_margin=0.5,
+        least_margin=1.5,
     ),
     Check(
         "NN-LR-ZERO",

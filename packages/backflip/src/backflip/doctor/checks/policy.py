@@ -17,6 +17,7 @@ from backflip.doctor.measures import (
 
 EARLY, LATE = 0.2, 0.5  # shares of the budget
 ROUNDING = 1e-6
+UNIT_NORMAL = 1.4189  # entropy of a normal distribution with a deviation of 1, in nats
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 _DETAILS = "Huang et al. 2022, The 37 implementation details of PPO"
@@ -67,11 +68,18 @@ def _entropy_rises(log: Log) -> Running | None:
 
 
 def _entropy_falls(log: Log) -> Running | None:
-    """Return the fall of the entropy of continuous actions in the first half of the budget."""
+    """Return the fall of the entropy of continuous actions in the first half of the budget.
+
+    It is that of one action dimension. Their number is taken from the first entropy, which is 1.42
+    for each dimension with a deviation of 1.
+    """
     if entropy_share(log) is not None:
         return None
     found = before(log, LATE, smoothed(log.signals["entropy"]))
-    return or_none(largest(Running(found.x, found.value[:1] - found.value)))
+    if not len(found.value):
+        return None
+    dimensions = max(1.0, np.round(found.value[0] / UNIT_NORMAL))
+    return or_none(largest(Running(found.x, (found.value[0] - found.value) / dimensions)))
 
 
 def _kl_high(log: Log) -> Running | None:
@@ -184,16 +192,17 @@ CHECKS = (
     Check(
         "PI-STD-COLLAPSE",
         "the noise of the actions vanishes early",
-        "fall of the entropy of continuous actions in the first half of the budget, in nats",
+        "fall of the entropy of continuous actions in the first half of the budget, in nats of "
+        "one dimension",
         _entropy_falls,
         ("entropy",),
         "above",
-        "calibrated",
+        "convention",
         "With very little noise, neighbouring actions are never tried.",
         {"steps-too-large": 0.5, "too-little-exploration": 0.7, "policy-loss": 0.4},
         _SCHULMAN,
         algorithms=ON_POLICY,
-        least_margin=0.5,
+        limit=3.0,
     ),
     Check(
         "PI-KL-HIGH",

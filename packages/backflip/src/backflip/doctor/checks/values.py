@@ -1,9 +1,10 @@
 """Checks of state values and advantages."""
 
 import numpy as np
+from jaxtyping import Bool
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import ON_POLICY, Log, Signal
+from backflip.doctor.log import ON_POLICY, Log, Signal, Values
 from backflip.doctor.measures import (
     after,
     largest,
@@ -89,8 +90,9 @@ def _beyond_bound(log: Log) -> Running | None:
 def level(log: Log) -> Signal | None:
     """Return log10 of mean value over the level that mean reward and discount imply.
 
-    A constant reward r gives values between r / (1 - γ) (1 - (1 - γ^L) / (L (1 - γ))), the mean
-    over an episode of L env steps that ends, and r / (1 - γ), that of one that does not.
+    It is NaN where rewards had both signs: their mean then says nothing. A constant reward r gives
+    values between r / (1 - γ) (1 - (1 - γ^L) / (L (1 - γ))), the mean over an episode of L env
+    steps that ends, and r / (1 - γ), that of one that does not.
     """
     discount = log.setting("discount")
     if discount is None or not 0 <= discount < 1:
@@ -109,8 +111,17 @@ def level(log: Log) -> Signal | None:
     with np.errstate(all="ignore"):
         above, below = np.log10(of_whole.y), np.log10(of_value.y)
     outside = np.where(above > 0, above, np.where(below < 0, below, 0.0))
-    outside = np.where(np.isfinite(above), outside, np.nan)
+    outside = np.where(np.isfinite(above) & _one_sign(log, of_value.x), outside, np.nan)
     return Signal(of_value.x, outside, "value_mean")
+
+
+def _one_sign(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
+    """Return whether rewards so far had one sign, up to rounding, at each env step."""
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    low, high = np.fmin.accumulate(least.y), np.fmax.accumulate(most.y)
+    slack = 1e-3 * np.maximum(np.abs(low), np.abs(high))
+    one_sign = ((low >= -slack) | (high <= slack)).astype(float)
+    return np.interp(x, least.x, one_sign) == 1.0 if len(low) == len(high) else np.isnan(x)
 
 
 def _level_high(log: Log) -> Running | None:
@@ -151,6 +162,7 @@ CHECKS = (
         },
         f"{_SCHULMAN}; Stable-Baselines3 issues 1897 and 2240",
         algorithms=ON_POLICY,
+        least_margin=0.05,
     ),
     Check(
         "PV-EV-NEG",
@@ -172,6 +184,7 @@ CHECKS = (
         _SCHULMAN,
         algorithms=ON_POLICY,
         least_margin=0.5,
+        is_pooled=True,
     ),
     Check(
         "PV-EV-TRAP",
@@ -221,6 +234,7 @@ CHECKS = (
         _JONES,
         algorithms=ON_POLICY,
         least_margin=1.0,
+        is_pooled=True,
     ),
     Check(
         "PV-ADV-ZERO",
@@ -277,7 +291,7 @@ CHECKS = (
         "values are above what rewards allow",
         "decimal logarithm of the mean value over r / (1 - γ), r the mean reward",
         _level_high,
-        ("reward_mean", "value_mean", "episode_length_mean"),
+        ("reward_mean", "reward_min", "reward_max", "value_mean", "episode_length_mean"),
         "above",
         "calibrated",
         "Values add up more reward than there is: no discount, or a bootstrap at terminal states.",
@@ -292,7 +306,7 @@ CHECKS = (
         "decimal logarithm of the largest mean value so far over the mean reward-to-go of an "
         "episode of the mean length",
         _level_low,
-        ("reward_mean", "value_mean", "episode_length_mean"),
+        ("reward_mean", "reward_min", "reward_max", "value_mean", "episode_length_mean"),
         "below",
         "calibrated",
         "Values leave rewards out: they stop at the next step, or do not learn.",
