@@ -9,6 +9,7 @@ import pytest
 from backflip.algorithms.registry import entry_of
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
+from backflip.doctor.catalogue import BY_ID
 from backflip.inspect.env_checks import ActionAudit, ActionEffect, Repeatability
 from backflip.inspect.episode_recorder import EpisodeRecording
 from backflip.inspect.findings import findings, verdict
@@ -189,3 +190,18 @@ def test_constant_reward_is_a_note_only() -> None:
     cartpole = report(rewards=np.ones(4, np.float32), returns=np.array([9.0, 20.0]))
     assert hindering(cartpole) == ""
     assert "only by the length of the episode" in verdict(findings(cartpole))
+
+
+def test_findings_have_the_ids_of_the_doctors_checks() -> None:
+    ids = {
+        name: {one.check for one in findings(report(**changed)) if one.kind == "hinders"}
+        for name, (changed, _) in FAULTS.items()
+    }
+    assert ids["no reward"] == ids["sparse"] == {"REW-CONST"}
+    assert (ids["large"], ids["tiny"]) == ({"REW-LARGE"}, {"REW-SMALL"})
+    assert ids["all the same"] == {"ENV-EQUAL"}
+    assert (ids["far"], ids["blind"]) == ({"OBS-LARGE"}, {"OBS-CONST"})
+    named = set[str]().union(*ids.values())
+    shared = {"REW-CONST", "REW-LARGE", "REW-SMALL", "ENV-EQUAL", "ENV-LEN", "OBS-LARGE"}
+    assert shared <= named & set(BY_ID)
+    assert all(one.check for one in findings(report()))

@@ -37,7 +37,7 @@ def print_report(looked: "LookResult", found: "list[Finding]", verdict: str) -> 
     _print_actions(fields["actions"]["choices"], comparable=fields["actions"]["comparable"])
     put()
     for finding in found:
-        put(f"{_KINDS[finding.kind]:>2} {harmless(finding.text)}")
+        put(f"{_KINDS[finding.kind]:>2} {harmless(finding.text)} ({finding.check})")
     put(f"\n{harmless(verdict)}")
     if looked.note:
         put(f"the clip shows bars: {harmless(looked.note)}")

@@ -21,28 +21,40 @@ Kind = Literal["fine", "note", "hinders"]
 
 
 class Finding(NamedTuple):
-    """One finding and its kind."""
+    """One finding.
+
+    Attributes:
+        kind: what it means for learning.
+        text: one or more sentences.
+        check: its id. The doctor's checks of a training that find the same have the same id.
+    """
 
     kind: Kind
     text: str
+    check: str = ""
 
 
 def findings(report: Report) -> list[Finding]:
     """Return all findings about an environment, those that hinder learning first."""
-    parts = (
-        _repeatable,
-        _seeds,
-        _actions,
-        _rewards,
-        _returns,
-        _episodes,
-        _horizon,
-        _observed,
-        _beyond_bounds,
-        _box,
-    )
+    parts = {
+        "ENV-DET": _repeatable,
+        "ENV-SEEDS": _seeds,
+        "ACT-EFFECT": _actions,
+        "REW-CONST": _rewards,
+        "REW-LARGE": _reward_scale,
+        "ENV-EQUAL": _returns,
+        "ENV-LEN": _episodes,
+        "GAMMA-H": _horizon,
+        "OBS-LARGE": _observed,
+        "OBS-BOUNDS": _beyond_bounds,
+        "ACT-BOUNDS": _box,
+    }
     order: list[Kind] = ["hinders", "note", "fine"]
-    found = [finding for part in parts for finding in part(report)]
+    found = [
+        finding if finding.check else finding._replace(check=check)
+        for check, part in parts.items()
+        for finding in part(report)
+    ]
     return sorted(found, key=lambda finding: order.index(finding.kind))
 
 
@@ -133,8 +145,7 @@ def _actions(report: Report) -> Iterator[Finding]:
 
 
 def _rewards(report: Report) -> Iterator[Finding]:
-    rewards, informative = report.episodes.rewards, report.informative
-    largest = float(np.abs(rewards).max())
+    informative = report.informative
     if informative == 0 and report.commonest_reward == 0:
         text = "Every reward was 0 in the random episodes. Shape the reward, or explore longer."
         yield Finding("hinders", text)
@@ -150,11 +161,16 @@ def _rewards(report: Report) -> Iterator[Finding]:
         )
     else:
         yield Finding("fine", f"{informative:.0%} of rewards differ from the most frequent reward.")
+
+
+def _reward_scale(report: Report) -> Iterator[Finding]:
+    largest = float(np.abs(report.episodes.rewards).max())
     if largest > LARGE_REWARD or 0 < largest < SMALL_REWARD:
         yield Finding(
             "hinders",
             f"The largest reward is {largest:.3g} in magnitude, and losses grow with its square. "
             "Scale the rewards (ppo: --set normalize_rewards=true).",
+            "REW-LARGE" if largest > LARGE_REWARD else "REW-SMALL",
         )
 
 
@@ -224,7 +240,8 @@ def _observed(report: Report) -> Iterator[Finding]:
     outliers = np.flatnonzero(scale.largest_z > FAR_Z)
     if len(constant):
         kind = "hinders" if len(constant) == len(scale.mean) else "note"
-        yield Finding(kind, f"Observed numbers that never change: {_some(constant)}.")
+        text = f"Observed numbers that never change: {_some(constant)}."
+        yield Finding(kind, text, "OBS-CONST")
     if len(far):
         yield Finding(
             "hinders",
