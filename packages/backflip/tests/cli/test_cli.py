@@ -393,7 +393,7 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
     (tmp_path / "labels.sqlite").touch()
     stream = io.StringIO()
     result = Result(tmp_path, "01X", "dot", "ppo", [3, 4, 5], 99, 50, returns, optimum, seconds)
-    print_result(result, Console(file=stream, width=120))
+    print_result(result, console=Console(file=stream, width=120))
     text = stream.getvalue()
     rows = [[c.strip() for c in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
     assert rows[0] == ["3", "20.0", "22.0", "0.909", "50", "99"]

@@ -8,6 +8,7 @@ import pytest
 from packages.backflip.tests.doctor.log_writers import cleanrl, rows_of, sb3, write_csv
 
 from backflip.cli.main import main
+from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.log import Signal
 from backflip.doctor.reading.find import find_logs, with_facts
@@ -15,6 +16,7 @@ from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.naming import closest
 from backflip.doctor.report import in_words
+from backflip.doctor.summary import doctors_word
 from backflip.training.train import train
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.store.run import find_run
@@ -201,6 +203,10 @@ def test_a_run_of_ours_has_a_log_for_each_seed(tmp_path):
     found = diagnose(one)
     assert "PI-RATIO1" in [fine.check.id for fine in found.fine]
     folder = find_run(tmp_path, "latest").folder
+    word = doctors_word(folder)
+    assert word is not None
+    assert word["in_words"].startswith("doctor: ")
+    assert set(word["findings"]) <= {check.id for check in CHECKS}
     assert [log.seed for log in find_logs(tmp_path, str(folder), {})] == [0, 1]
 
 

@@ -5,9 +5,9 @@ line every few seconds.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from rich.console import Console, RenderableType
@@ -146,8 +146,10 @@ class Display:
         self._bar.stop()
 
 
-def print_result(result: Result, console: Console | None = None) -> None:
-    """Print a table with a row for each seed, the times, and the run's files."""
+def print_result(
+    result: Result, doctor: Mapping[str, Any] | None = None, console: Console | None = None
+) -> None:
+    """Print a table with a row for each seed, the doctor's word, the times, and the files."""
     console = console or Console(highlight=False)
     console.print(_table(result))
     seconds = result.seconds
@@ -156,7 +158,7 @@ def print_result(result: Result, console: Console | None = None) -> None:
         console.print(_text(f"teacher: {result.teacher}"), soft_wrap=True)
     for who, words in (result.careless or {}).items():
         console.print(_text(f"CARELESS ANSWERS of `{who}`: {words}"), soft_wrap=True)
-    for found in (result.reward_alarm, result.reward_measures):
+    for found in (result.reward_alarm, result.reward_measures, doctor):
         if found is not None:
             console.print(_text(str(found.get("in_words", ""))), soft_wrap=True)
     if result.parent is not None:

@@ -270,8 +270,11 @@ def _refuse_missing(options: argparse.Namespace, *positional: str) -> None:
 
 def _reported(result: "Result") -> Reported:
     from backflip.cli.progress_display import print_result
+    from backflip.doctor.summary import doctors_word
 
-    return Reported(result.to_json(), functools.partial(print_result, result))
+    doctor = doctors_word(result.folder)
+    fields = result.to_json() | ({} if doctor is None else {"doctor": doctor})
+    return Reported(fields, functools.partial(print_result, result, doctor))
 
 
 def _train(options: argparse.Namespace) -> Reported:
