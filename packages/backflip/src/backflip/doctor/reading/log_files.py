@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,10 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     """
     if path.is_file() and path.suffix == ".csv" and "monitor" not in path.name:
         said = list[str]()
-        return [_log(path, str(path), _of_csv(path, said), {}, said, mapping)]
+        logged = _of_csv(path, said)
+        facts = read_csv(path).head
+        log = _log(path, str(path), logged, _settings_of(facts), said, mapping)
+        return [replace(log, algorithm=str(facts["algorithm"]))] if "algorithm" in facts else [log]
     notes = list[str]()
     found = list[Log]()
     for whole in joined(find_log_folders(path, notes.append)):
@@ -67,6 +71,12 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
             f"no log in `{path}` can be read: {'; '.join(notes) or 'all damaged'}"
         )
     return found
+
+
+def _settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in the first line of a file of `DoctorCallback`."""
+    settings = facts.get("settings")
+    return dict(settings) if isinstance(settings, dict) else {}
 
 
 def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) -> Log:

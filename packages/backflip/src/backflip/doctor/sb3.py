@@ -1,0 +1,215 @@
+"""A callback for Stable-Baselines3 that logs what its own log leaves out.
+
+    from backflip.doctor.sb3 import DoctorCallback
+
+    model.learn(100_000, callback=DoctorCallback("doctor.csv"))
+
+Then `backflip doctor doctor.csv` makes all checks, also those that need the model and the batch:
+the ratio of the first minibatch, rewards and advantages as learned from, and the size of updates.
+It needs Stable-Baselines3, and writes one line for each rollout, or for each thousand env steps of
+an algorithm with a replay.
+"""
+
+import csv
+import importlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Neither is among our packages, so that type checkers do not know them.
+torch: Any = importlib.import_module("torch")
+BaseCallback: Any = importlib.import_module("stable_baselines3.common.callbacks").BaseCallback
+
+ROWS = 512  # of a batch, at most
+EVERY = 1_000  # env steps between two lines, with a replay
+SETTINGS = {
+    "learning_rate": "learning_rate",
+    "gamma": "discount",
+    "gae_lambda": "gae_lambda",
+    "ent_coef": "entropy_coef",
+    "vf_coef": "value_coef",
+    "n_steps": "rollout_length",
+    "n_envs": "num_envs",
+    "n_epochs": "epochs",
+    "batch_size": "batch_size",
+    "buffer_size": "buffer_size",
+    "learning_starts": "learning_starts",
+}
+LOGGED = {  # values of Stable-Baselines3's own log with our meaning, and their factors
+    "train/approx_kl": ("approx_kl", 1.0),
+    "train/clip_fraction": ("clip_fraction", 1.0),
+    "train/value_loss": ("value_loss", 0.5),
+    "train/policy_gradient_loss": ("policy_loss", 1.0),
+    "train/learning_rate": ("learning_rate", 1.0),
+    "train/ent_coef": ("temperature", 1.0),
+    "train/critic_loss": ("q_loss", 1.0),
+    "rollout/exploration_rate": ("epsilon", 1.0),
+}
+NAMES = (
+    *("env_steps", "seconds", "first_ratio_error", "entropy", "entropy_max"),
+    *("advantage_mean", "advantage_std", "explained_variance", "value_mean"),
+    *("reward_mean", "reward_std", "reward_min", "reward_max", "update_ratio"),
+    *("obs_abs_mean", "obs_std_min", "obs_std_max", "q_mean", "q_max", "target_mean"),
+    *("td_error_abs_mean", "episodes", "episode_return_mean", "episode_length_mean"),
+    *(ours for ours, _ in LOGGED.values()),
+)
+
+
+class DoctorCallback(BaseCallback):
+    """Writes a CSV file that `backflip doctor` reads.
+
+    Args:
+        path: of the file; an older one is replaced.
+    """
+
+    def __init__(self, path: "str | Path" = "doctor.csv") -> None:
+        super().__init__()
+        self.path = Path(path)
+        self._before: np.ndarray | None = None
+        self._written_at, self._episodes = 0, 0
+        self._train: dict[str, float] = {}
+
+    def _init_callback(self) -> None:
+        model: Any = self.model
+        found = {ours: getattr(model, name, None) for name, ours in SETTINGS.items()}
+        settings = {name: x for name, x in found.items() if isinstance(x, int | float)}
+        facts = {"algorithm": type(model).__name__.lower(), "settings": settings}
+        with self.path.open("w", newline="", encoding="utf-8") as file:
+            file.write(f"#{json.dumps(facts)}\n")
+            csv.writer(file).writerow(NAMES)
+
+    def _on_rollout_start(self) -> None:
+        # The update before this rollout has recorded its losses, and they are not dumped yet.
+        values: Any = self.logger.name_to_value
+        for name, (ours, factor) in LOGGED.items():
+            if name in values:
+                self._train[ours] = factor * float(values[name])
+
+    def _on_rollout_end(self) -> None:
+        if hasattr(self.model, "rollout_buffer"):
+            self._write(self._of_rollout())
+
+    def _on_step(self) -> bool:
+        model: Any = self.model
+        due = self.num_timesteps >= self._written_at + EVERY
+        started = self.num_timesteps > getattr(model, "learning_starts", 0)
+        if due and started and hasattr(model, "replay_buffer"):
+            self._on_rollout_start()
+            self._write(self._of_replay())
+        return True
+
+    def _write(self, found: dict[str, float]) -> None:
+        shared = {"env_steps": self.num_timesteps, **self._train, **self._of_episodes()}
+        row = found | shared | {"update_ratio": self._update_ratio()}
+        self._written_at = self.num_timesteps
+        with self.path.open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow([_cell(row.get(name)) for name in NAMES])
+
+    def _of_rollout(self) -> dict[str, float]:
+        """Return what the policy that acted says about its own rollout."""
+        model: Any = self.model
+        buffer = model.rollout_buffer
+        rows = np.random.default_rng(0).permutation(buffer.observations[:, 0].shape[0])[:ROWS]
+        obs = buffer.observations[rows].reshape(-1, *buffer.observations.shape[2:])
+        actions = buffer.actions[rows].reshape(-1, *buffer.actions.shape[2:])
+        with torch.no_grad():
+            seen = torch.as_tensor(obs, device=model.device)
+            acted = torch.as_tensor(actions, device=model.device)
+            acted = acted.long().flatten() if _actions(model) else acted
+            _, log_prob, entropy = model.policy.evaluate_actions(seen, acted)
+        error = np.abs(np.exp(log_prob.cpu().numpy() - buffer.log_probs[rows].reshape(-1)) - 1.0)
+        advantages, values = buffer.advantages, buffer.values
+        found = {
+            "first_ratio_error": error.max(),
+            "advantage_mean": advantages.mean(),
+            "advantage_std": advantages.std(),
+            "value_mean": values.mean(),
+            "explained_variance": _explained(values, buffer.returns),
+        }
+        if entropy is not None:
+            found["entropy"] = float(entropy.mean())
+        if _actions(model):
+            found["entropy_max"] = math.log(_actions(model))
+        return {**found, **_of_rewards(buffer.rewards), **_of_observations(obs)}
+
+    def _of_replay(self) -> dict[str, float]:
+        """Return what the critics say about rows of the replay."""
+        model: Any = self.model
+        batch = model.replay_buffer.sample(min(ROWS, model.replay_buffer.size()))
+        with torch.no_grad():
+            if hasattr(model, "q_net"):
+                value = model.q_net(batch.observations).gather(1, batch.actions.long())
+                after = model.q_net_target(batch.next_observations).max(1, keepdim=True)[0]
+            else:
+                action = model.policy.actor(batch.next_observations)
+                value = model.critic(batch.observations, batch.actions)[0]
+                after = torch.stack(model.critic_target(batch.next_observations, action)).amin(0)
+            target = batch.rewards + (1.0 - batch.dones) * model.gamma * after
+        q, goal = value.cpu().numpy(), target.cpu().numpy()
+        found = {
+            "q_mean": q.mean(),
+            "q_max": q.max(),
+            "target_mean": goal.mean(),
+            "td_error_abs_mean": np.abs(goal - q).mean(),
+        }
+        return {**found, **_of_rewards(batch.rewards.cpu().numpy())}
+
+    def _of_episodes(self) -> dict[str, Any]:
+        """Return the episodes that ended since the last line; NaN without a Monitor."""
+        model: Any = self.model
+        total, recent = int(model._episode_num), list(model.ep_info_buffer or [])
+        new = recent[-max(0, total - self._episodes) :] if total > self._episodes else []
+        count, self._episodes = total - self._episodes, total
+        if not new:
+            return {"episodes": count}
+        returns, lengths = [float(one["r"]) for one in new], [float(one["l"]) for one in new]
+        means = {"episode_return_mean": np.mean(returns), "episode_length_mean": np.mean(lengths)}
+        return {"episodes": count, **means}
+
+    def _update_ratio(self) -> float:
+        """Return ‖θ' - θ‖ / ‖θ‖ since the last line."""
+        parameters = [one.detach().cpu().numpy().ravel() for one in self.model.policy.parameters()]
+        now = np.concatenate(parameters)
+        before, self._before = self._before, now
+        return math.nan if before is None else _norm(now - before) / max(_norm(before), 1e-12)
+
+
+def _norm(values: np.ndarray) -> float:
+    return float(np.linalg.norm(values))
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None or not math.isfinite(value) else repr(float(value))
+
+
+def _actions(model: Any) -> int:
+    """Return the number of discrete actions; 0 for continuous ones."""
+    return int(getattr(model.action_space, "n", 0))
+
+
+def _explained(values: np.ndarray, returns: np.ndarray) -> float:
+    spread = float(np.var(returns))
+    return 1.0 - float(np.var(returns - values)) / spread if spread else math.nan
+
+
+def _of_rewards(rewards: np.ndarray) -> dict[str, float]:
+    return {
+        "reward_mean": rewards.mean(),
+        "reward_std": rewards.std(),
+        "reward_min": rewards.min(),
+        "reward_max": rewards.max(),
+    }
+
+
+def _of_observations(obs: np.ndarray) -> dict[str, float]:
+    if obs.ndim != 2:  # pictures
+        return {}
+    deviation = obs.std(0)
+    return {
+        "obs_abs_mean": np.abs(obs.mean(0)).mean(),
+        "obs_std_min": deviation.min(),
+        "obs_std_max": deviation.max(),
+    }

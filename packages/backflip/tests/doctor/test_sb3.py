@@ -1,0 +1,101 @@
+"""The callback and the adapter of Stable-Baselines3, with Stable-Baselines3 itself."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from backflip.doctor.diagnosis import diagnose
+from backflip.doctor.reading.log_files import logs_in
+
+ROOT = Path(__file__).parents[4]
+PEER = ROOT / ".cache" / "peers" / "sb3_reward" / "bin" / "python"
+needs_peer = pytest.mark.skipif(
+    not PEER.exists(), reason="benchmarks/peers/install.py sb3_reward makes it"
+)
+
+PPO = """
+import sys
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+
+from backflip.doctor.sb3 import DoctorCallback
+
+class Moved(DoctorCallback):
+    def _on_rollout_end(self):
+        if {broken}:
+            self.model.rollout_buffer.log_probs[:] += 0.3
+        super()._on_rollout_end()
+
+model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 4), n_steps=64, seed=0, device="cpu")
+model.learn(8_000, callback=Moved(sys.argv[1]))
+"""
+DQN = """
+import sys
+from stable_baselines3 import DQN
+
+from backflip.doctor.sb3 import DoctorCallback
+
+model = DQN("MlpPolicy", "CartPole-v1", seed=0, device="cpu", learning_starts=100)
+model.learn(12_000, callback=DoctorCallback(sys.argv[1]))
+"""
+PROBE = """
+import sys
+from stable_baselines3 import PPO
+
+from backflip.doctor.probing.learner import FromStableBaselines3
+from backflip.doctor.probing.others import probe_other
+
+def make(env, seed):
+    net = dict(net_arch=[16, 16])
+    model = PPO("MlpPolicy", env, seed=seed, n_steps=128, learning_rate=1e-2, gamma=0.9,
+                policy_kwargs=net, device="cpu")
+    return FromStableBaselines3(model)
+
+sys.modules["mine"] = sys.modules["__main__"]
+print([one.probe.id for one in probe_other("mine:make", 3_000) if not one.passed])
+"""
+
+
+def with_sb3(program: str, *arguments: object) -> str:
+    """Run a program beside Stable-Baselines3, and return what it printed."""
+    code = [str(ROOT / "packages" / name / "src") for name in ("backflip", "runshelf")]
+    done = subprocess.run(
+        [PEER, "-c", program, *map(str, arguments)],
+        env={"PYTHONPATH": ":".join(code), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_peer
+@pytest.mark.medium
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, broken: bool) -> None:
+    with_sb3(PPO.format(broken=broken), tmp_path / "doctor.csv")
+    (log,) = logs_in(tmp_path / "doctor.csv", {})
+    assert (log.algorithm, log.setting("discount"), log.setting("num_envs")) == ("ppo", 0.99, 4)
+    assert log.has("entropy_max", "advantage_std", "reward_min", "update_ratio", "approx_kl")
+    assert len(log.signals["first_ratio_error"].x) == 32
+    found = diagnose(log)
+    assert ("PI-RATIO1" in [one.check.id for one in found.findings]) == broken
+    assert ("PI-RATIO1" in [one.check.id for one in found.fine]) != broken
+
+
+@needs_peer
+@pytest.mark.medium
+def test_the_callback_sees_the_replay(tmp_path: Path) -> None:
+    with_sb3(DQN, tmp_path / "doctor.csv")
+    (log,) = logs_in(tmp_path / "doctor.csv", {})
+    assert log.algorithm == "dqn"
+    assert log.has("q_mean", "target_mean", "td_error_abs_mean", "epsilon", "reward_min")
+    assert "Q-BOUND" in [one.check.id for one in diagnose(log).fine]
+
+
+@needs_peer
+@pytest.mark.slow
+def test_stable_baselines_passes_the_probes() -> None:
+    assert with_sb3(PROBE).strip() == "[]"
