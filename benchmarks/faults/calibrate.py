@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from statistics import median
 
-from cases import CALIBRATION
+from cases import CALIBRATION, MOVED
 from effect import harmful
 from store import FOLDER, load
 
@@ -25,9 +25,10 @@ def main() -> int:
     """Write the calibration, and return the exit status."""
     worst: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     left_out = harmful(CALIBRATION, "calibration")
-    for at in range(len(CALIBRATION)):
-        path = FOLDER / f"calibration-{at:02}.npz"
-        if not path.exists() or at in left_out:
+    names = [f"calibration-{at:02}" for at in range(len(CALIBRATION)) if at not in left_out]
+    for name in [*names, *(f"healthy-{at:02}" for at in MOVED)]:
+        path = FOLDER / f"{name}.npz"
+        if not path.exists():
             continue
         for log in load(path)[0]:
             for check in CHECKS:

@@ -68,6 +68,15 @@ SAMPLES = {
         {"entropy": 0.96 * LOG4, "entropy_max": LOG4},
         {"entropy": LOG4 * _falling, "entropy_max": LOG4},
     ),
+    "PI-ENT-HIGH": both(
+        "ppo",
+        0.96,
+        {"entropy": 0.96 * LOG4, "entropy_max": LOG4},
+        {"entropy": LOG4 * _falling, "entropy_max": LOG4},
+    ),
+    "PV-EV-ZERO": both(
+        "ppo", 0.01, {"explained_variance": 0.01}, {"explained_variance": np.minimum(T * 4, 0.9)}
+    ),
     "PI-ENT-START": both(
         "ppo",
         0.25,
@@ -209,6 +218,7 @@ SAMPLES = {
         {"episode_return_mean": _rises, "reward_mean": T} | _episodes,
     ),
     "REW-CONST": both("ppo", 0.0, {"reward_min": 1.0, "reward_max": 1.0}, _reward),
+    "REW-ZERO": both("ppo", 0.0, {"reward_min": 0.0, "reward_max": 0.0}, _reward),
     "REW-LARGE": both("ppo", 4.0, {"reward_min": -1e4, "reward_max": 0.0}, _reward),
     "REW-SMALL": both("ppo", -5.0, {"reward_min": 0.0, "reward_max": 1e-5}, _reward),
     "OBS-LARGE": both(

@@ -1,9 +1,10 @@
 """Checks of returns, episodes and rewards."""
 
 import numpy as np
+from jaxtyping import Bool
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import Log, Signal
+from backflip.doctor.log import Log, Signal, Values
 from backflip.doctor.measures import (
     after,
     largest,
@@ -72,7 +73,7 @@ def _returns_equal(log: Log) -> Running | None:
         return None
     most, least = np.maximum.accumulate(y), np.minimum.accumulate(y)
     size = np.maximum(np.maximum.accumulate(np.abs(y)), 1e-12)
-    return or_none(after(log, NEVER, Running(x, (most - least) / size)))
+    return or_none(after(log, LATE, Running(x, (most - least) / size)))
 
 
 def _no_episode(log: Log) -> Running | None:
@@ -93,18 +94,34 @@ def _per_step(log: Log) -> Signal:
 
 
 def _other_sign(log: Log) -> Running | None:
-    """Return the share of updates whose mean reward has another sign than the true one."""
+    """Return the share of updates so far at which mean reward and true reward differ in sign.
+
+    Both are means since the start: an episode ends updates after its rewards.
+    """
     if log.teaches:
         return None
-    true, used = _per_step(log), log.signals["reward_mean"]
-    pair = together(true, used, lambda one, other: np.sign(one) * np.sign(other))
-    size = max(float(np.nanmax(np.abs(true.y), initial=0.0)), 1e-12)
-    weak = together(true, used, lambda one, _: np.abs(one) < 0.05 * size)
-    known = np.isfinite(pair.y) & (pair.y != 0) & (weak.y == 0)
-    if known.sum() < 5:
+    known = together(_per_step(log), log.signals["reward_mean"], lambda one, other: one + other)
+    both = np.isfinite(known.y)
+    true = _mean_so_far(_per_step(log), known.x[both])
+    used = _mean_so_far(log.signals["reward_mean"], known.x[both])
+    strong = _is_large(true) & _is_large(used) & (known.x[both] >= EARLY * log.budget)
+    if strong.sum() < 5:
         return None
-    wrong = (pair.y[known] < 0).astype(float)
-    return or_none(Running(pair.x[known], np.cumsum(wrong) / np.arange(1, len(wrong) + 1)))
+    wrong = (np.sign(true) != np.sign(used))[strong].astype(float)
+    count = np.arange(1, len(wrong) + 1)
+    return or_none(Running(known.x[both][strong], np.cumsum(wrong) / count))
+
+
+def _mean_so_far(signal: Signal, x: Values) -> Values:
+    """Return the mean since the start of the values at some env steps."""
+    values = signal.y[np.isin(signal.x, x)]
+    return np.cumsum(values) / np.arange(1, len(values) + 1)
+
+
+def _is_large(values: Values) -> Bool[np.ndarray, " n"]:
+    """Return where values are above a twentieth of the largest; the sign of others is noise."""
+    size = np.abs(values)
+    return size > 0.05 * float(np.fmax.reduce(size, initial=0.0))
 
 
 def _unrelated(log: Log) -> Running | None:
@@ -135,6 +152,13 @@ def _reward_constant(log: Log) -> Running | None:
         return None
     size = np.maximum(np.maximum(np.abs(lowest), np.abs(highest)), 1e-12)
     return or_none(after(log, NEVER, Running(spread.x, (highest - lowest) / size)))
+
+
+def _never_rewarded(log: Log) -> Running | None:
+    """Return the largest |r| so far."""
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    return or_none(after(log, LATE, largest(Running(size.x, size.y))))
 
 
 def _reward_large(log: Log) -> Running | None:
@@ -237,7 +261,7 @@ CHECKS = (
     Check(
         "ENV-EQUAL",
         "all returns are equal",
-        "spread of the returns so far over their size, after 10 % of the budget",
+        "spread of the returns so far over their size, after half the budget",
         _returns_equal,
         ("episode_return_mean",),
         "below",
@@ -278,8 +302,8 @@ CHECKS = (
     Check(
         "REW-SIGN",
         "learned and true reward have different signs",
-        "share of updates in which the mean reward that is learned from has another sign than "
-        "return over length",
+        "share of updates so far at which the mean reward that is learned from has another sign "
+        "than the mean of return over length, after 20 % of the budget",
         _other_sign,
         ("episode_return_mean", "episode_length_mean", "reward_mean"),
         "above",
@@ -318,6 +342,19 @@ CHECKS = (
         "RLDebugger",
         limit=1e-9,
         is_warning=True,
+    ),
+    Check(
+        "REW-ZERO",
+        "there never was a reward",
+        "largest |r| that the algorithm learns from, after half the budget",
+        _never_rewarded,
+        ("reward_min", "reward_max"),
+        "below",
+        "convention",
+        "For half the budget, the algorithm has learned from zeros.",
+        {"no-reward-signal": 0.9, "unlucky-or-slow": 0.3},
+        "J. Schulman: if a random policy never does the right thing, learning does neither",
+        limit=1e-12,
     ),
     Check(
         "REW-LARGE",

@@ -13,7 +13,7 @@ from runshelf.store.run import Run
 from runshelf.store.series import NOT_METRICS, series_by_seed
 
 _AXES = ("env_steps", "step")
-_AS_METRICS = ("seconds", "env_steps")
+_AS_METRICS = ("seconds", "env_steps", "episodes")
 
 
 def logs_of_run(run: Run) -> list[Log]:
