@@ -100,7 +100,7 @@ def _only_logged(log: Log) -> Log:
 def _rank(one: Diagnosis, fault: Fault) -> int:
     """Return the place of the best of the fault's causes, from 0."""
     order = [ranked.cause.id for ranked in one.causes]
-    return min(order.index(cause) for cause in fault.causes)
+    return min(order.index(cause) for cause in fault.causes if cause in order)
 
 
 def _since(one: Diagnosis) -> float:

@@ -107,15 +107,24 @@ def test_causes_are_weighed_by_what_was_found_and_by_what_was_not():
     ratio, flat = BY_ID["PI-RATIO1"], BY_ID["PI-ENT-FLAT"]
     found = against(ratio, Running(X[:1], np.asarray([0.5])), 0.01)
     clear = against(flat, Running(X[:1], np.asarray([0.1])), 0.9)
-    alone = rank([found])
+    of = log("ppo")
+    alone = rank([found], of)
     assert alone[0].cause.id == "acting-and-learning-disagree"
     assert sum(one.probability for one in alone) == pytest.approx(1.0)
-    odds = {one.cause.id: one.probability for one in rank([found, clear])}
+    odds = {one.cause.id: one.probability for one in rank([found, clear], of)}
     before = {one.cause.id: one.probability for one in alone}
     # PI-ENT-FLAT names the entropy bonus and not the mismatch: that it found nothing tells.
     assert odds["entropy-bonus"] / odds["acting-and-learning-disagree"] < (
         0.5 * before["entropy-bonus"] / before["acting-and-learning-disagree"]
     )
+
+
+def test_causes_are_those_of_the_algorithm():
+    names = {one.cause.id for one in rank([], log("ppo"))}
+    assert not names & {"target-network", "replay", "temperature", "reward-model", "labels"}
+    taught = log("dqn", reward_model_labels=1.0)
+    assert {"target-network", "reward-model"} <= {one.cause.id for one in rank([], taught)}
+    assert "advantages" not in {one.cause.id for one in rank([], taught)}
 
 
 def test_a_run_without_signs_is_fine_and_says_what_it_could_not_check():

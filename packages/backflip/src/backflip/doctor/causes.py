@@ -41,6 +41,7 @@ CAUSES: tuple[Cause, ...] = (
             {"entropy_coef": "0", "entropy_coef_end": "0"},
         ),
         1.5,
+        algorithms=("ppo", "a2c", "vpg"),
     ),
     Cause(
         "too-little-exploration",
@@ -65,6 +66,7 @@ CAUSES: tuple[Cause, ...] = (
             _UNCHANGED,
             {"epsilon_end": "0.05"},
         ),
+        algorithms=("dqn",),
     ),
     Cause(
         "policy-loss",
@@ -103,6 +105,7 @@ CAUSES: tuple[Cause, ...] = (
             {"gae_lambda": "1"},
         ),
         1.5,
+        algorithms=("ppo", "a2c", "vpg"),
     ),
     Cause(
         "value-targets",
@@ -141,6 +144,7 @@ CAUSES: tuple[Cause, ...] = (
             {"tau": "*10"},
         ),
         1.5,
+        algorithms=("dqn", "ddpg", "td3", "sac"),
     ),
     Cause(
         "replay",
@@ -152,6 +156,7 @@ CAUSES: tuple[Cause, ...] = (
             _UNCHANGED,
             {"buffer_size": "*2"},
         ),
+        algorithms=("dqn", "ddpg", "td3", "sac"),
     ),
     Cause(
         "temperature",
@@ -163,6 +168,7 @@ CAUSES: tuple[Cause, ...] = (
             "the policy becomes less random and the return rises",
             _UNCHANGED,
         ),
+        algorithms=("sac",),
     ),
     Cause(
         "reward-scale",
@@ -254,6 +260,7 @@ CAUSES: tuple[Cause, ...] = (
             "agreement is high: the policy does not learn this reward",
         ),
         2.0,
+        is_of_teaching=True,
     ),
     Cause(
         "labels",
@@ -264,6 +271,7 @@ CAUSES: tuple[Cause, ...] = (
             "answers differ",
             "answers agree: the model does not fit them",
         ),
+        is_of_teaching=True,
     ),
     Cause(
         "unlucky-or-slow",

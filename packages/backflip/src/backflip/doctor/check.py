@@ -107,6 +107,8 @@ class Cause:
         fix: what to do about it.
         experiment: the next experiment that proves or refutes it.
         prior: its probability before any check, relative to that of the others.
+        algorithms: the algorithms in which it can be at work; empty for all.
+        is_of_teaching: whether it can only be at work where a reward is learned.
     """
 
     id: str
@@ -114,3 +116,11 @@ class Cause:
     fix: str
     experiment: Experiment
     prior: float = 1.0
+    algorithms: tuple[str, ...] = ()
+    is_of_teaching: bool = False
+
+    def is_possible(self, log: Log) -> bool:
+        """Return whether it can be at work in a training, as far as that is known."""
+        if self.is_of_teaching and not log.teaches:
+            return False
+        return not self.algorithms or log.algorithm is None or log.algorithm in self.algorithms

@@ -12,8 +12,10 @@ from backflip.doctor.causes import CAUSES
 from backflip.doctor.check import Cause, Check, Running
 from backflip.doctor.log import Log
 
-BY_CHANCE = 0.04  # probability that a check finds something that a cause does not explain
-TRUST = 0.6  # exponent of the likelihoods: checks of one log are not independent
+# Probability that a check finds something that a cause does not explain, by the kind of its limit.
+BY_CHANCE = {"identity": 0.002, "calibrated": 0.04, "convention": 0.04}
+# Exponent of a check's likelihood. Checks of one log are not independent, but for identities.
+TRUST = {"identity": 1.0, "calibrated": 0.6, "convention": 0.6}
 FEWEST = 10  # logged points; below, nothing can be said
 
 
@@ -127,7 +129,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         [one for one in found if one.check.is_warning],
         [one for one in measured if not one.is_found],
         unchecked,
-        rank(measured) if found else [],
+        rank(measured, log) if found else [],
         progress,
     )
 
@@ -147,22 +149,24 @@ def against(check: Check, running: Running, limit: float) -> Measured:
     return Measured(check, float(worst), limit, since)
 
 
-def rank(measured: Sequence[Measured]) -> list[Ranked]:
-    """Return the causes with their probabilities, the most probable first.
+def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
+    """Return the causes that are possible, with their probabilities, the most probable first.
 
-        P(c | checks) ∝ P(c) Π_i P(check i | c)^τ
+        P(c | checks) ∝ P(c) Π_i P(check i | c)^τ_i
 
     P(check i | c) is what the check states for the cause if it found something, or 1 minus that; a
-    check that does not name the cause finds something by chance. τ is `TRUST`.
+    check that does not name the cause finds something by chance. τ_i is `TRUST`.
     """
-    weights = np.asarray([math.log(cause.prior) for cause in CAUSES])
+    possible = [cause for cause in CAUSES if cause.is_possible(log)]
+    weights = np.asarray([math.log(cause.prior) for cause in possible])
     for one in measured:
-        for place, cause in enumerate(CAUSES):
-            chance = one.check.causes.get(cause.id, BY_CHANCE)
-            weights[place] += TRUST * math.log(chance if one.is_found else 1.0 - chance)
+        for place, cause in enumerate(possible):
+            chance = one.check.causes.get(cause.id, BY_CHANCE[one.check.kind])
+            seen = chance if one.is_found else 1.0 - chance
+            weights[place] += TRUST[one.check.kind] * math.log(seen)
     shares = np.exp(weights - weights.max())
     shares /= shares.sum()
-    ranked = [Ranked(cause, float(share)) for cause, share in zip(CAUSES, shares, strict=True)]
+    ranked = [Ranked(cause, float(share)) for cause, share in zip(possible, shares, strict=True)]
     return sorted(ranked, key=lambda one: -one.probability)
 
 
