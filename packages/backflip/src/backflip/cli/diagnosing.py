@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backflip.cli.progress_lines import progress_lines
 from runshelf.cli.arguments import add_output, home, sentence
 from runshelf.cli.command_line import Reported
 from runshelf.errors import UsageError
@@ -12,6 +13,7 @@ from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from backflip.doctor.diagnosis import Diagnosis
+    from backflip.doctor.proving import Proof
 
 FOUND = 1  # exit status if something is wrong
 CANNOT_TELL = 3  # if too little is logged
@@ -47,6 +49,12 @@ def add(commands: Any) -> None:
         help="what the log does not say: algorithm, env, env_steps, actions (their number), "
         "discount; repeatable",
     )
+    parser.add_argument(
+        "--prove",
+        action="store_true",
+        help="repeat a run of train with the changes that separate the causes; takes about "
+        "as long as the run",
+    )
     parser.add_argument("--html", metavar="FILE", help="also write one HTML file with pictures")
     parser.add_argument("--list", action="store_true", help="print all checks and signals")
     add_output(parser)
@@ -74,7 +82,26 @@ def _doctor(options: argparse.Namespace) -> Reported:
         options.exit_status = FOUND
     elif not any(one.can_tell for one in found):
         options.exit_status = CANNOT_TELL
-    return Reported(to_json(found), lambda: put(all_in_words(found)))
+    if not options.prove:
+        return Reported(to_json(found), lambda: put(all_in_words(found)))
+    from backflip.doctor import proving
+
+    proof = _prove(options, found)
+    words = f"{all_in_words(found)}\n\n{proving.in_words(proof)}"
+    return Reported(to_json(found) | {"proof": proving.to_json(proof)}, lambda: put(words))
+
+
+def _prove(options: argparse.Namespace, found: "list[Diagnosis]") -> "Proof":
+    """Repeat the run of the diagnosis with most findings."""
+    from backflip.doctor.proving import prove
+    from runshelf.store.run import open_run
+
+    worst = max(found, key=lambda one: len(one.findings))
+    if worst.log.run is None:
+        raise UsageError("`--prove` repeats runs of `train`; logs of other programs cannot be")
+    if not worst.causes:
+        raise UsageError("nothing wrong was seen: there is nothing to prove")
+    return prove(open_run(Path(worst.log.run)), worst, home(options), progress_lines())
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

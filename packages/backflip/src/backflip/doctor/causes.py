@@ -1,6 +1,33 @@
 """What may be wrong in a training, and the experiment that tells each cause from the others."""
 
+from collections.abc import Callable
+from typing import Any
+
 from backflip.doctor.check import Cause, Experiment
+
+USUAL_RATE = 3e-4  # Adam's step size that is safe in most tasks
+RATES = ("learning_rate", "actor_learning_rate", "critic_learning_rate")
+
+
+def _be(value: Any) -> Callable[[Any], Any]:
+    """Return a change to a value."""
+    return lambda present: value
+
+
+def _times(factor: float) -> Callable[[Any], Any]:
+    """Return a change that multiplies; a whole number stays one."""
+    return lambda present: type(present)(present * factor)
+
+
+def _lower(present: float) -> float:
+    """Return a much lower learning rate, at most a usual one."""
+    return min(0.2 * present, USUAL_RATE)
+
+
+def _higher(present: float) -> float:
+    """Return a much higher learning rate, at least a usual one."""
+    return max(10.0 * present, USUAL_RATE)
+
 
 _UNCHANGED = "nothing changes beyond the spread of the seeds"
 
@@ -11,10 +38,10 @@ CAUSES: tuple[Cause, ...] = (
         "clip range is too high.",
         "Lower the learning rate, or use fewer epochs.",
         Experiment(
-            "divide the learning rate by 5",
+            "lower the learning rate to a fifth, at most 3e-4",
             "the finding disappears and the return rises",
             _UNCHANGED,
-            {"learning_rate": "*0.2"},
+            dict.fromkeys(RATES, _lower),
         ),
         3.0,
     ),
@@ -23,10 +50,10 @@ CAUSES: tuple[Cause, ...] = (
         "Steps of the optimiser are too small: the learning rate is too low, or ends too early.",
         "Raise the learning rate, or let its schedule end with the run.",
         Experiment(
-            "multiply the learning rate by 10",
+            "raise the learning rate ten times, at least to 3e-4",
             "policy and values move, and the return rises",
             _UNCHANGED,
-            {"learning_rate": "*10"},
+            dict.fromkeys(RATES, _higher),
         ),
         2.0,
     ),
@@ -38,7 +65,7 @@ CAUSES: tuple[Cause, ...] = (
             "set the weight of the entropy to 0",
             "the entropy falls and the return rises",
             "the policy stays random: look at advantages and policy loss",
-            {"entropy_coef": "0", "entropy_coef_end": "0"},
+            {"entropy_coef": _be(0.0), "entropy_coef_end": _be(0.0)},
         ),
         1.5,
         algorithms=("ppo", "a2c", "vpg"),
@@ -52,7 +79,7 @@ CAUSES: tuple[Cause, ...] = (
             "explore for longer",
             "the policy stays stochastic and the best return rises",
             _UNCHANGED,
-            {"entropy_coef": "0.01"},
+            {"entropy_coef": _be(0.01)},
         ),
         1.5,
     ),
@@ -64,7 +91,7 @@ CAUSES: tuple[Cause, ...] = (
             "let ε end at 0.05",
             "the return of training rises to that of evaluation",
             _UNCHANGED,
-            {"epsilon_end": "0.05"},
+            {"epsilon_end": _be(0.05)},
         ),
         algorithms=("dqn",),
     ),
@@ -102,7 +129,7 @@ CAUSES: tuple[Cause, ...] = (
             "set λ to 1 and then to 0",
             "one of both learns: the recursion is wrong",
             "both fail: rewards or values are wrong",
-            {"gae_lambda": "1"},
+            {"gae_lambda": _be(1.0)},
         ),
         1.5,
         algorithms=("ppo", "a2c", "vpg"),
@@ -128,7 +155,7 @@ CAUSES: tuple[Cause, ...] = (
             "raise the weight of the value loss to 1",
             "the explained variance rises",
             "it stays low: returns cannot be predicted from observations, or targets are wrong",
-            {"value_coef": "1"},
+            {"value_coef": _be(1.0)},
         ),
         1.5,
     ),
@@ -141,7 +168,7 @@ CAUSES: tuple[Cause, ...] = (
             "update it ten times as often",
             "values follow their targets",
             _UNCHANGED,
-            {"tau": "*10"},
+            {"tau": _times(10.0)},
         ),
         1.5,
         algorithms=("dqn", "ddpg", "td3", "sac"),
@@ -154,7 +181,7 @@ CAUSES: tuple[Cause, ...] = (
             "double the size of the replay, and start to learn at once",
             "the return rises",
             _UNCHANGED,
-            {"buffer_size": "*2"},
+            {"buffer_size": _times(2.0)},
         ),
         algorithms=("dqn", "ddpg", "td3", "sac"),
     ),
@@ -179,7 +206,7 @@ CAUSES: tuple[Cause, ...] = (
             "scale the rewards by a running deviation",
             "losses are near 1 and the return rises",
             _UNCHANGED,
-            {"normalize_rewards": "true"},
+            {"normalize_rewards": _be(True)},
         ),
         2.0,
     ),
@@ -213,7 +240,7 @@ CAUSES: tuple[Cause, ...] = (
             "normalise observations",
             "explained variance and return rise",
             "they do not: look for late or constant observations with `backflip look ENV`",
-            {"normalize_obs": "true"},
+            {"normalize_obs": _be(True)},
         ),
         2.0,
     ),
@@ -225,7 +252,7 @@ CAUSES: tuple[Cause, ...] = (
             "set the discount to 0.99",
             "the return rises",
             _UNCHANGED,
-            {"discount": "0.99"},
+            {"discount": _be(0.99)},
         ),
     ),
     Cause(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, final
+from typing import Any, Literal, NamedTuple, final
 
 from backflip.doctor.log import Log, Values
 
@@ -84,8 +84,7 @@ class Experiment:
 
     Attributes:
         change: what to change, in words.
-        settings: the change as settings of ours; a number with `*` in front multiplies the
-            present value.
+        settings: the change as settings of ours: a function of the present value, by name.
         if_cause: what the rerun shows if this is the cause.
         if_not: what it shows otherwise.
     """
@@ -93,7 +92,9 @@ class Experiment:
     change: str
     if_cause: str
     if_not: str
-    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    settings: Mapping[str, Callable[[Any], Any]] = field(
+        default_factory=dict[str, Callable[[Any], Any]]
+    )
 
 
 @final

@@ -1,7 +1,7 @@
 """A diagnosis as text and as JSON."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -151,7 +151,7 @@ def command_of(diagnosis: Diagnosis) -> str:
     changes = settings_of(log, diagnosis.causes[0].cause.experiment.settings)
     if not changes:
         return ""
-    sets = " ".join(f"--set {name}={value}" for name, value in changes.items())
+    sets = " ".join(f"--set {name}={as_text(value)}" for name, value in changes.items())
     steps = max(1, round(log.budget / 4))
     return (
         f"backflip train {log.env} --algorithm {log.algorithm} --seeds 3 "
@@ -159,21 +159,19 @@ def command_of(diagnosis: Diagnosis) -> str:
     )
 
 
-def settings_of(log: Log, changes: "dict[str, str] | Any") -> dict[str, str]:
-    """Return the changes of an experiment, for the settings that the algorithm has."""
-    found: dict[str, str] = {}
-    for name, text in changes.items():
-        if name not in log.settings:
-            continue
-        if text.startswith("*"):
-            present = log.setting(name)
-            if present is None:
-                continue
-            value = present * float(text[1:])
-            found[name] = f"{round(value)}" if isinstance(log.settings[name], int) else f"{value:g}"
-        else:
-            found[name] = text
-    return found
+def settings_of(log: Log, changes: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Return the settings that an experiment changes, of those that the algorithm has."""
+    found = {
+        name: change(log.settings[name]) for name, change in changes.items() if name in log.settings
+    }
+    return {name: value for name, value in found.items() if value != log.settings[name]}
+
+
+def as_text(value: Any) -> str:
+    """Return a setting as it is typed."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _fine(diagnosis: Diagnosis) -> str:
