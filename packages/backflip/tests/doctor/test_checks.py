@@ -95,6 +95,17 @@ def test_medians_windows_and_extremes():
     np.testing.assert_array_equal(smallest(running).value, [2, 2, 1, 1])
 
 
+def test_many_points_have_some_hundred_medians_of_the_same_windows():
+    x = np.arange(1.0, 40_001)
+    signal = Signal(x, np.random.default_rng(0).normal(size=len(x)), "s")
+    found = smoothed(signal)
+    assert 400 < len(found.x) < 600
+    assert found.x[-1] == x[-1]
+    for end, value in zip(found.x[::50], found.value[::50], strict=True):
+        window = signal.y[int(end) - 800 : int(end)]
+        assert value == np.median(window)
+
+
 def test_signals_are_combined_at_common_env_steps():
     one = Signal(X[:3], np.asarray([1.0, 2.0, 3.0]), "one")
     other = Signal(X[1:4], np.asarray([10.0, 20.0, 30.0]), "other")
