@@ -85,7 +85,7 @@ SAMPLES = {
     ),
     "PI-ENT-COLLAPSE": both(
         "ppo",
-        0.05,
+        math.log10(0.05),
         {"entropy": np.where(T <= 0.02, LOG4, 0.01), "entropy_max": LOG4},
         {"entropy": LOG4 * _falling, "entropy_max": LOG4},
     ),
@@ -191,7 +191,7 @@ SAMPLES = {
     "NN-LR-HIGH": both("ppo", 0.1, {"learning_rate": 0.1}, {"learning_rate": 3e-4}),
     "ENV-DROP": both("ppo", 0.96, {"episode_return_mean": _drops}, {"episode_return_mean": _rises}),
     "ENV-WORSE": both(
-        "ppo", 88.5 / (4.5 + 0.1), {"episode_return_mean": -_rises}, {"episode_return_mean": _rises}
+        "ppo", 93.5 / (4.5 + 0.1), {"episode_return_mean": -_rises}, {"episode_return_mean": _rises}
     ),
     "ENV-NOTHING": both(
         "ppo", 0.0, {"episode_return_mean": _noise}, {"episode_return_mean": _rises + _noise}
@@ -221,6 +221,9 @@ SAMPLES = {
     "REW-ZERO": both("ppo", 0.0, {"reward_min": 0.0, "reward_max": 0.0}, _reward),
     "REW-LARGE": both("ppo", 4.0, {"reward_min": -1e4, "reward_max": 0.0}, _reward),
     "REW-SMALL": both("ppo", -5.0, {"reward_min": 0.0, "reward_max": 1e-5}, _reward),
+    "GAMMA-H": Sample(
+        log("ppo", {"discount": 0.0}, entropy=1.0), log("ppo", {"discount": 0.99}, entropy=1.0), 1.0
+    ),
     "OBS-LARGE": both(
         "ppo",
         3.0,

@@ -16,6 +16,7 @@ from backflip.doctor.log import Log
 BY_CHANCE = {"identity": 0.002, "calibrated": 0.04, "convention": 0.04}
 # Exponent of a check's likelihood. Checks of one log are not independent, but for identities.
 TRUST = {"identity": 1.0, "calibrated": 0.6, "convention": 0.6}
+SILENT = 0.25  # factor of that exponent for a check that found nothing; tuned, see docs/faults.md
 FEWEST = 10  # logged points; below, nothing can be said
 
 
@@ -155,7 +156,8 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
         P(c | checks) ∝ P(c) Π_i P(check i | c)^τ_i
 
     P(check i | c) is what the check states for the cause if it found something, or 1 minus that; a
-    check that does not name the cause finds something by chance. τ_i is `TRUST`.
+    check that does not name the cause finds something by chance. τ_i is `TRUST`, times `SILENT` if
+    the check found nothing: many signs of a cause are there only sometimes.
     """
     possible = [cause for cause in CAUSES if cause.is_possible(log)]
     weights = np.asarray([math.log(cause.prior) for cause in possible])
@@ -163,7 +165,8 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
         for place, cause in enumerate(possible):
             chance = one.check.causes.get(cause.id, BY_CHANCE[one.check.kind])
             seen = chance if one.is_found else 1.0 - chance
-            weights[place] += TRUST[one.check.kind] * math.log(seen)
+            trust = TRUST[one.check.kind] * (1.0 if one.is_found else SILENT)
+            weights[place] += trust * math.log(seen)
     shares = np.exp(weights - weights.max())
     shares /= shares.sum()
     ranked = [Ranked(cause, float(share)) for cause, share in zip(possible, shares, strict=True)]

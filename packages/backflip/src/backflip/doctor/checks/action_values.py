@@ -96,7 +96,7 @@ def _never_learns(log: Log) -> Running | None:
     if starts is None or not log.planned > 0:
         return None
     late = np.asarray([float(starts >= log.planned)])
-    return Running(np.asarray([log.end]), late)
+    return Running(np.zeros(1), late)
 
 
 CHECKS = (

@@ -91,6 +91,7 @@ CHECKS = (
         {"labels": 0.9, "too-little-exploration": 0.2},
         _RAHTZ,
         limit=SHARE_DECIDED,
+        is_warning=True,
     ),
     Check(
         "RM-HACK",

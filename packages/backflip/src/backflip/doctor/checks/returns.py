@@ -20,6 +20,7 @@ NEVER = 0.1  # share of the budget
 SUSTAINED = 0.1
 REAL = 10.0  # a rise of less than so much noise is none
 EARLY, LATE = 0.2, 0.5
+LEAST = -12.0  # log10 of rewards that are zeros up to rounding
 LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # always, if there are any
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 
@@ -59,8 +60,8 @@ def _worse_than_start(log: Log) -> Running | None:
     found = smoothed(signal, 0.1)
     if len(found.x) < 20:
         return None
-    start = float(np.median(found.value[: max(2, len(found.x) // 20)]))
-    below = (start - found.value) / noise_of(signal, found)
+    start = float(np.median(signal.y[np.isfinite(signal.y)][:3]))
+    below = np.maximum(start - found.value, 0.0) / noise_of(signal, found)
     return or_none(after(log, LATE, Running(found.x, below)))
 
 
@@ -169,7 +170,9 @@ def _reward_large(log: Log) -> Running | None:
 
 def _reward_small(log: Log) -> Running | None:
     found = _reward_large(log)
-    return found and or_none(after(log, EARLY, found))
+    if found is None or found.value[-1] < LEAST:  # no reward at all: REW-ZERO
+        return None
+    return or_none(after(log, EARLY, found))
 
 
 def _length_constant(log: Log) -> Running | None:
@@ -195,6 +198,14 @@ def _obs_small(log: Log) -> Running | None:
     return or_none(after(log, NEVER, found))
 
 
+def _horizon(log: Log) -> Running | None:
+    """Return 1 / (1 - γ) in env steps."""
+    discount = log.setting("discount")
+    if discount is None or not 0 <= discount < 1:
+        return None
+    return Running(np.zeros(1), np.asarray([1.0 / (1.0 - discount)]))
+
+
 CHECKS = (
     Check(
         "ENV-DROP",
@@ -216,7 +227,6 @@ CHECKS = (
         },
         "Stable-Baselines3 issue 324; Dohare et al. 2023",
         least_margin=0.2,
-        is_pooled=True,
     ),
     Check(
         "ENV-WORSE",
@@ -230,7 +240,6 @@ CHECKS = (
         {"policy-loss": 0.7, "reward-sign": 0.9, "advantages": 0.6, "value-targets": 0.3},
         _JONES,
         least_margin=3.0,
-        is_pooled=True,
     ),
     Check(
         "ENV-NOTHING",
@@ -270,6 +279,7 @@ CHECKS = (
         {"no-reward-signal": 0.8, "actions": 0.3, "unlucky-or-slow": 0.2},
         "FinRL issue 713; RLDebugger",
         limit=1e-6,
+        is_warning=True,
     ),
     Check(
         "ENV-NOEP",
@@ -355,6 +365,7 @@ CHECKS = (
         {"no-reward-signal": 0.9, "unlucky-or-slow": 0.3},
         "J. Schulman: if a random policy never does the right thing, learning does neither",
         limit=1e-12,
+        is_warning=True,
     ),
     Check(
         "REW-LARGE",
@@ -384,6 +395,19 @@ CHECKS = (
         "Henderson et al. 2018, arXiv:1709.06560",
         least_margin=1.0,
         is_pooled=True,
+    ),
+    Check(
+        "GAMMA-H",
+        "the discount looks no step ahead",
+        "horizon 1 / (1 - γ) in env steps",
+        _horizon,
+        (),
+        "below",
+        "convention",
+        "Rewards after the next env step hardly count: what an action does later is not learned.",
+        {"discount": 0.95},
+        "J. Schulman: γ = 0.99 ignores rewards after 100 env steps",
+        limit=2.5,
     ),
     Check(
         "OBS-LARGE",
