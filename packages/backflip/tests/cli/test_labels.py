@@ -179,10 +179,10 @@ def test_an_option_of_the_page_means_that_people_answer(
 
     def teach(env: str, **fields: Any) -> SimpleNamespace:
         asked.update(fields)
-        return SimpleNamespace(to_json=lambda: {"env": env})
+        return SimpleNamespace(folder=Path("nowhere"), to_json=lambda: {"env": env})
 
     monkeypatch.setattr("backflip.api.teach", teach)
-    monkeypatch.setattr("backflip.cli.progress_display.print_result", lambda result: None)
+    monkeypatch.setattr("backflip.cli.progress_display.print_result", lambda *result: None)
     assert main(["teach", "dot", *options.split()]) == 0
     assert asked["teacher"] == teacher
     assert asked["algorithm"] == ("dqn" if "dqn" in options else "ppo")
