@@ -29,6 +29,8 @@ REASONS = {
     "runshelf/interop/export_run.py": "a new file or folder that the user names",
     "runshelf/cli/pages.py": "a report that the user names",
     "runshelf/cli/command_line.py": "/dev/null in place of a closed stream",
+    "backflip/cli/diagnosing.py": "a page that the user names",
+    "backflip/doctor/sb3.py": "a log that the user names, in a program of the user",
     "backflip/inspect/stages.py": "the folder of a moving picture that the user names",
     "backflip/inspect/clip_files.py": "the folder of a clip that the user names",
 }
