@@ -30,8 +30,10 @@ def save(path: Path, run: Path, returns: "np.ndarray[Any, Any]") -> None:
                 arrays[f"{log.seed}:{name}:y"] = signal.y.astype(np.float32)
     arrays["facts"] = np.asarray(json.dumps(facts))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("wb") as file:
+    unfinished = path.with_suffix(".part")
+    with unfinished.open("wb") as file:
         np.savez_compressed(file, **arrays)
+    unfinished.replace(path)  # a killed process leaves no half of a log
 
 
 def load(path: Path) -> tuple[list[Log], "np.ndarray[Any, Any]"]:

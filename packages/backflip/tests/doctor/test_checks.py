@@ -85,6 +85,23 @@ def test_what_depends_on_the_environment_has_one_limit_for_all_kinds():
     assert limit_of(BY_ID["REW-LARGE"], of, known) == pytest.approx(2.2)
 
 
+def test_long_and_short_episodes_count_by_their_length():
+    """99 long episodes with -0.1 a step, and one short with +1 a step: the mean is negative."""
+    ends = np.arange(POINTS) % 2 == 0
+    returns, lengths = np.where(ends, -100.0, 10.0), np.where(ends, 1000.0, 10.0)
+    episodes = np.where(ends, 99.0, 1.0)
+    of = log(
+        "ppo",
+        episode_return_mean=returns,
+        episode_length_mean=lengths,
+        episodes=episodes,
+        reward_mean=-0.1,
+    )
+    found = run_check(BY_ID["REW-SIGN"], of)
+    assert found is not None
+    assert found.value.max() == 0.0
+
+
 def test_medians_windows_and_extremes():
     signal = Signal(X[:7], np.asarray([1.0, 9, 2, 3, 4, math.nan, 8]), "s")
     found = smoothed(signal)

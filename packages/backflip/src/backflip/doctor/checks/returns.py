@@ -97,26 +97,42 @@ def _per_step(log: Log) -> Signal:
 def _other_sign(log: Log) -> Running | None:
     """Return the share of updates so far at which mean reward and true reward differ in sign.
 
-    Both are means since the start: an episode ends updates after its rewards.
+    Both are means per env step since the start: an episode ends updates after its rewards.
     """
     if log.teaches:
         return None
-    known = together(_per_step(log), log.signals["reward_mean"], lambda one, other: one + other)
-    both = np.isfinite(known.y)
-    true = _mean_so_far(_per_step(log), known.x[both])
-    used = _mean_so_far(log.signals["reward_mean"], known.x[both])
-    strong = _is_large(true) & _is_large(used) & (known.x[both] >= EARLY * log.budget)
-    if strong.sum() < 5:
+    true, used = _true_mean(log), _mean_so_far(log.signals["reward_mean"])
+    pair = together(true, used, lambda one, other: np.sign(one) != np.sign(other))
+    strong = together(true, used, lambda one, other: _is_large(one) & _is_large(other))
+    chosen = (strong.y == 1) & (pair.x >= EARLY * log.budget)
+    if chosen.sum() < 5:
         return None
-    wrong = (np.sign(true) != np.sign(used))[strong].astype(float)
-    count = np.arange(1, len(wrong) + 1)
-    return or_none(Running(known.x[both][strong], np.cumsum(wrong) / count))
+    wrong = pair.y[chosen].astype(float)
+    return or_none(Running(pair.x[chosen], np.cumsum(wrong) / np.arange(1, len(wrong) + 1)))
 
 
-def _mean_so_far(signal: Signal, x: Values) -> Values:
-    """Return the mean since the start of the values at some env steps."""
-    values = signal.y[np.isin(signal.x, x)]
-    return np.cumsum(values) / np.arange(1, len(values) + 1)
+def _true_mean(log: Log) -> Signal:
+    """Return the return of all episodes so far over their length, where an episode ended.
+
+    Without the number of episodes, all updates count alike.
+    """
+    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
+    if log.has("episodes"):
+        returns = together(returns, log.signals["episodes"], np.multiply)
+        lengths = together(lengths, log.signals["episodes"], np.multiply)
+    return together(_sum_so_far(returns), _sum_so_far(lengths), ratio)
+
+
+def _sum_so_far(signal: Signal) -> Signal:
+    """Return the sum of the values so far, where there is a value."""
+    known = np.isfinite(signal.y)
+    return signal._replace(x=signal.x[known], y=np.cumsum(signal.y[known]))
+
+
+def _mean_so_far(signal: Signal) -> Signal:
+    """Return the mean of the values so far."""
+    total = _sum_so_far(signal)
+    return total._replace(y=total.y / np.arange(1, len(total.y) + 1))
 
 
 def _is_large(values: Values) -> Bool[np.ndarray, " n"]:
@@ -317,13 +333,12 @@ CHECKS = (
         _other_sign,
         ("episode_return_mean", "episode_length_mean", "reward_mean"),
         "above",
-        "calibrated",
+        "convention",
         "The algorithm learns from a reward with another sign or shift than the true one. A shift "
         "changes whether it is good to stay alive.",
         {"reward-sign": 0.95, "reward-model": 0.1},
         "J. Schulman: scale rewards, but do not shift them",
-        least_margin=0.2,
-        is_pooled=True,
+        limit=0.5,
     ),
     Check(
         "REW-UNRELATED",
