@@ -1,18 +1,21 @@
 """Experiments change the probabilities of causes, and a setting that breaks a run is proven."""
 
+import shlex
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from packages.backflip.tests.doctor.check_samples import SAMPLES, log
 
-from backflip.cli.main import main
+from backflip.cli.main import PROGRAM, main
 from backflip.doctor.causes import BY_ID
 from backflip.doctor.diagnosis import Ranked, diagnose
 from backflip.doctor.proving import Trial, helps, prove, weigh
 from backflip.doctor.reading.own_runs import logs_of_run
-from backflip.doctor.report import settings_of
+from backflip.doctor.report import command_of, settings_of
 from backflip.training.train import train
+from runshelf.cli.command_line import build_parser
 from runshelf.errors import UsageError
 from runshelf.store.run import find_run, open_run
 
@@ -42,6 +45,21 @@ def test_an_experiment_changes_the_settings_that_the_algorithm_has():
     lower = BY_ID["steps-too-small"].experiment.settings
     assert settings_of(of, lower) == {"learning_rate": pytest.approx(3e-4)}
     assert settings_of(of, BY_ID["temperature"].experiment.settings) == {}
+
+
+def test_the_command_of_the_next_experiment_is_one_of_ours():
+    settings = {"learning_rate": 1e-7, "hidden": [8]}
+    of = replace(log("ppo", settings, update_ratio=1e-9, approx_kl=1e-9), env="my env; ls")
+    found = diagnose(of)
+    assert found.causes[0].cause.id == "steps-too-small"
+    words = shlex.split(command_of(found))
+    parser, _ = build_parser(PROGRAM)
+    options = parser.parse_args(words[1:])
+    assert (options.algorithm, options.env, options.seeds) == ("ppo", "my env; ls", 3)
+    assert options.env_steps == 25_000
+    assert options.settings == ["learning_rate=0.0003"]
+    taught = replace(of, signals={**of.signals, "reward_model_labels": of.signals["approx_kl"]})
+    assert command_of(diagnose(taught)) == ""
 
 
 def test_only_runs_of_train_are_repeated(tmp_path, capsys):

@@ -96,6 +96,12 @@ def test_a_csv_with_a_mapping(tmp_path):
         only(path, {"ent": "entrpy"})
 
 
+def test_a_mapping_of_a_name_of_ray_in_an_event_file(tmp_path):
+    folder = cleanrl(tmp_path / "run", **{"ray/tune/own_entropy": 0.5})
+    log = only(folder, {"ray/tune/own_entropy": "entropy"})
+    assert log.signals["entropy"].y[0] == 0.5
+
+
 def test_our_names_need_no_mapping_in_a_csv(tmp_path):
     log = only(write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: 9 * s, q_mean=2.0)))
     assert log.signals["q_mean"].y[0] == 2.0
@@ -165,6 +171,12 @@ def test_nan_everywhere_is_a_finding(tmp_path):
     found = diagnose(only(path))
     assert found.findings[0].check.id == "NN-NAN"
     assert in_words(found)
+
+
+def test_rewards_that_are_nan_give_words(tmp_path):
+    columns = dict.fromkeys(("reward_min", "reward_max", "reward_mean"), math.nan)
+    path = write_csv(tmp_path / "a.csv", rows_of(step=lambda s: s * 60, **columns))
+    assert "reward scale" in in_words(diagnose(only(path)))
 
 
 def test_facts_that_a_log_does_not_hold(tmp_path):

@@ -1,6 +1,7 @@
 """A diagnosis as text and as JSON."""
 
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -67,8 +68,8 @@ def _reward(log: Log) -> str:
         return "not logged" + (
             f"; returns from {_range(log)}" if log.has("episode_return_mean") else ""
         )
-    least = float(np.nanmin(log.signals["reward_min"].y))
-    most = float(np.nanmax(log.signals["reward_max"].y))
+    least = float(np.fmin.reduce(log.signals["reward_min"].y))
+    most = float(np.fmax.reduce(log.signals["reward_max"].y))
     returns = f"; returns from {_range(log)}" if log.has("episode_return_mean") else ""
     return f"rewards from {number(least)} to {number(most)}{returns}"
 
@@ -144,19 +145,26 @@ def _causes(diagnosis: Diagnosis) -> str:
 
 
 def command_of(diagnosis: Diagnosis) -> str:
-    """Return the command of the next experiment for runs of ours; empty for others."""
+    """Return the command of the next experiment for runs of `train`; empty for others."""
     log = diagnosis.log
-    if log.library != "backflip" or not diagnosis.causes or not log.env or not log.algorithm:
+    of_ours = log.library == "backflip" and not log.teaches
+    if not of_ours or not diagnosis.causes or not log.env or not log.algorithm:
         return ""
     changes = settings_of(log, diagnosis.causes[0].cause.experiment.settings)
     if not changes:
         return ""
-    sets = " ".join(f"--set {name}={as_text(value)}" for name, value in changes.items())
+    sets = [f"--set={name}={as_text(value)}" for name, value in changes.items()]
     steps = max(1, round(log.budget / 4))
-    return (
-        f"backflip train {log.env} --algorithm {log.algorithm} --seeds 3 "
-        f"--set env_steps={steps} {sets}"
-    )
+    words = [
+        "backflip",
+        "train",
+        log.algorithm,
+        log.env,
+        "--seeds=3",
+        f"--env-steps={steps}",
+        *sets,
+    ]
+    return harmless(shlex.join(words))
 
 
 def settings_of(log: Log, changes: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:

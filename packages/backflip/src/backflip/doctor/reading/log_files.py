@@ -13,7 +13,7 @@ from backflip.doctor.log import Log
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.naming import Logged, named
 from runshelf.errors import DamagedFile, UserFacingError
-from runshelf.interop.csv_files import read_csv
+from runshelf.interop.csv_files import Csv, read_csv
 from runshelf.interop.event_files import Settings
 from runshelf.interop.log_folders import LogFolder, find_log_folders, without_unreadable
 from runshelf.interop.log_survey import entries_of, parse_folder_name
@@ -53,8 +53,8 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     """
     if path.is_file() and path.suffix == ".csv" and "monitor" not in path.name:
         said = list[str]()
-        logged = _of_csv(path, said)
-        facts = read_csv(path).head
+        table = read_csv(path)
+        logged, facts = _of_csv(path, table, said), table.head
         log = _log(path, str(path), logged, _settings_of(facts), said, mapping)
         return [replace(log, algorithm=str(facts["algorithm"]))] if "algorithm" in facts else [log]
     notes = list[str]()
@@ -83,7 +83,7 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     settings = dict[str, Any]()
     logged = _of_events(source, settings, notes)
     if source.progress:
-        logged = _of_csv(source.progress, notes) | logged
+        logged = _of_csv(source.progress, read_csv(source.progress), notes) | logged
     if source.monitors and "rollout/ep_rew_mean" not in logged:
         logged |= _of_monitors(source, notes)
     return _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
@@ -152,9 +152,8 @@ def _settings_in(text: str) -> dict[str, Any]:
     return {name.strip(): parse_value(value.strip()) for name, value in rows[2:]}
 
 
-def _of_csv(path: Path, notes: list[str]) -> dict[str, Logged]:
+def _of_csv(path: Path, table: Csv, notes: list[str]) -> dict[str, Logged]:
     """Return the columns of a CSV file over its env steps, or over the numbers of its rows."""
-    table = read_csv(path)
     rows = list(table.rows)
     if table.broken:
         notes.append(f"`{path.name}`: {len(table.broken)} broken lines were left out")

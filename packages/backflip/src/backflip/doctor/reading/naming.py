@@ -53,6 +53,7 @@ def named(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Named:
     """
     check_mapping(logged, mapping)
     short = {name.removeprefix(RAY): one for name, one in logged.items()}
+    mapping = {name.removeprefix(RAY): ours for name, ours in mapping.items()}
     library = library_of(short)
     if not library and {"r", "l", "t"} <= short.keys():
         library = "monitor"
