@@ -1,6 +1,6 @@
 """What off-policy algorithms of continuous actions are tested with: spaces, rows, and probes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
@@ -71,31 +71,6 @@ def three_rows() -> Transition:
 def straight(*weights: float, bias: float) -> list[Any]:
     """A network of one output without hidden layers: Σ w_i x_i + b."""
     return [{"w": jnp.array(weights)[:, None], "b": jnp.array([bias])}]
-
-
-@dataclass(frozen=True)
-class Ignoring:
-    """A probe with one action, given a number to choose that has no effect."""
-
-    env: Any
-
-    @property
-    def spec(self) -> EnvSpec:
-        """As the probe's, with a number in [-1, 1] out."""
-        return replace(self.env.spec, action=probes.interval())
-
-    def reset(self, key: Any) -> Any:
-        """As the probe."""
-        return self.env.reset(key)
-
-    def step(self, state: Any, action: Any, key: Any) -> NativeStep:
-        """As the probe, for any action."""
-        del action
-        return self.env.step(state, jnp.zeros((), jnp.int32), key)
-
-    def observe(self, state: Any) -> Any:
-        """As the probe."""
-        return self.env.observe(state)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from packages.backflip.tests.algorithms.minibatches import (
     HIGH,
     LOPSIDED,
     LOW,
-    Ignoring,
     MatchedNumber,
     drawn,
     endless_number_on_the_host,
@@ -294,10 +293,10 @@ PROBE: dict[str, Any] = {
 }
 COLD: dict[str, Any] = {"initial_temperature": 0.01, "temperature_learning_rate": 3e-3}
 VALUES: dict[str, tuple[Any, list[float], list[float]]] = {
-    "constant": (Ignoring(probes.ConstantReward()), [0.0], [1.0]),
-    "observed": (Ignoring(probes.ObservedReward()), [-1.0, 1.0], [-1.0, 1.0]),
-    "delayed": (Ignoring(probes.DelayedReward()), [0.0, 1.0], [0.9, 1.0]),
-    "endless": (Ignoring(probes.EndlessReward()), [0.0], [10.0]),
+    "constant": (probes.IgnoredNumber(probes.ConstantReward()), [0.0], [1.0]),
+    "observed": (probes.IgnoredNumber(probes.ObservedReward()), [-1.0, 1.0], [-1.0, 1.0]),
+    "delayed": (probes.IgnoredNumber(probes.DelayedReward()), [0.0, 1.0], [0.9, 1.0]),
+    "endless": (probes.IgnoredNumber(probes.EndlessReward()), [0.0], [10.0]),
 }
 ACTIONS: dict[str, tuple[Any, list[float], list[float]]] = {
     "continuous": (probes.QuadraticReward(), [0.0], [0.5]),

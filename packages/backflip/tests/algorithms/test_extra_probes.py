@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from packages.backflip.tests.algorithms.minibatches import Ignoring
 from packages.backflip.tests.algorithms.probing import Probe, error, native
 
 from backflip.algorithms import a2c, cem, discrete_sac, dqn, ppo, vpg
@@ -16,7 +15,7 @@ from backflip.algorithms.parts.action_scale import ActionScale, action_scale
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.envs.native import extra_probes as probes
-from backflip.envs.native.probes import ProbeState
+from backflip.envs.native.probes import IgnoredNumber, ProbeState
 
 from . import test_a2c, test_cem, test_continuous, test_discrete_sac, test_dqn, test_ppo, test_vpg
 
@@ -105,7 +104,7 @@ def distracted() -> Probe:
 
 PROBES = {
     "row": paid_by_row(probes.OneRowReward()),
-    "row and a number": paid_by_row(Ignoring(probes.OneRowReward())),
+    "row and a number": paid_by_row(IgnoredNumber(probes.OneRowReward())),
     "scale": far_from_zero(),
     "memory": remembered(),
     "forgotten": forgotten(),

@@ -64,6 +64,12 @@ def ratio(above: Values, below: Values) -> Values:
     return np.where(below == 0, np.nan, above / np.where(below == 0, 1.0, below))
 
 
+def reward_size(log: Log) -> Signal:
+    """Return max |r| of each update, from the signals `reward_min` and `reward_max`."""
+    least, most = log.signals["reward_min"], log.signals["reward_max"]
+    return together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+
+
 def log10_of(running: Running) -> Running:
     """Return decimal logarithms of absolute values; of 0, that of the least normal number."""
     return Running(

@@ -10,6 +10,7 @@ from backflip.doctor.measures import (
     log10_of,
     or_none,
     ratio,
+    reward_size,
     smallest,
     smoothed,
     together,
@@ -21,8 +22,7 @@ _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
 
 def _largest_reward(log: Log) -> Signal:
-    least, most = log.signals["reward_min"], log.signals["reward_max"]
-    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    size = reward_size(log)
     return size._replace(y=np.fmax.accumulate(size.y))
 
 

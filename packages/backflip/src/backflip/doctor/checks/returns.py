@@ -1,7 +1,7 @@
 """Checks of returns, episodes and rewards."""
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import Log, Signal, Values
@@ -12,6 +12,7 @@ from backflip.doctor.measures import (
     noise_of,
     or_none,
     ratio,
+    reward_size,
     smoothed,
     together,
 )
@@ -156,7 +157,7 @@ def _unrelated(log: Log) -> Running | None:
     return Running(pair.x[known][-1:], np.asarray([value]))
 
 
-def _ranks(values: "np.ndarray") -> "np.ndarray":
+def _ranks(values: Values) -> Int[np.ndarray, " n"]:
     return np.argsort(np.argsort(values))
 
 
@@ -173,14 +174,12 @@ def _reward_constant(log: Log) -> Running | None:
 
 def _never_rewarded(log: Log) -> Running | None:
     """Return the largest |r| so far."""
-    least, most = log.signals["reward_min"], log.signals["reward_max"]
-    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    size = reward_size(log)
     return or_none(after(log, LATE, largest(Running(size.x, size.y))))
 
 
 def _reward_large(log: Log) -> Running | None:
-    least, most = log.signals["reward_min"], log.signals["reward_max"]
-    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    size = reward_size(log)
     return or_none(log10_of(largest(Running(size.x, size.y))))
 
 

@@ -11,6 +11,7 @@ from backflip.doctor.measures import (
     log10_of,
     or_none,
     ratio,
+    reward_size,
     smallest,
     smoothed,
     together,
@@ -53,8 +54,7 @@ def _advantages_shifted(log: Log) -> Running | None:
 
 
 def _advantages_zero(log: Log) -> Running | None:
-    least, most = log.signals["reward_min"], log.signals["reward_max"]
-    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    size = reward_size(log)
     share = together(log.signals["advantage_std"], size, ratio)
     return or_none(after(log, NEVER, log10_of(largest(smoothed(share)))))
 
@@ -80,8 +80,7 @@ def _beyond_bound(log: Log) -> Running | None:
     discount = log.setting("discount")
     if discount is None or not 0 <= discount < 1:
         return None
-    least, most = log.signals["reward_min"], log.signals["reward_max"]
-    size = together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
+    size = reward_size(log)
     bound = size._replace(y=np.fmax.accumulate(size.y) / (1.0 - discount))
     found = smoothed(together(log.signals["value_mean"], bound, ratio))
     return or_none(largest(Running(found.x, np.abs(found.value))))

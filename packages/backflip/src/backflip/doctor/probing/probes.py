@@ -1,15 +1,12 @@
 """The probes: environments with their correct values and actions, and what a failure means."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from backflip.core.spec import EnvSpec
 from backflip.envs.native import extra_probes, probes
-from backflip.envs.spec import NativeStep
 
 Values = Callable[[float], Sequence[float]]  # of the discount
 
@@ -36,31 +33,6 @@ class Probe(NamedTuple):
     tolerance: float
     asks: str
     fails: str
-
-
-@dataclass(frozen=True)
-class IgnoredNumber:
-    """A probe with one action, for algorithms that choose numbers: the number has no effect."""
-
-    env: Any
-
-    @property
-    def spec(self) -> EnvSpec:
-        """The environment's specification: the action is a number in [-1, 1]."""
-        return replace(self.env.spec, action=probes.interval())
-
-    def reset(self, key: Any) -> Any:
-        """Return an initial state."""
-        return self.env.reset(key)
-
-    def step(self, state: Any, action: Any, key: Any) -> NativeStep:
-        """Make an env step; the action has no effect."""
-        del action
-        return self.env.step(state, jnp.zeros((), jnp.int32), key)
-
-    def observe(self, state: Any) -> Any:
-        """Return the observation."""
-        return self.env.observe(state)
 
 
 def _rows() -> tuple[list[list[float]], Values]:
@@ -206,6 +178,6 @@ def probes_for(*, discrete: bool, values: bool = True) -> list[Probe]:
     """
     chosen = list(_OF_VALUES) if values else []
     if not discrete:
-        chosen = [one._replace(env=IgnoredNumber(one.env)) for one in chosen]
+        chosen = [one._replace(env=probes.IgnoredNumber(one.env)) for one in chosen]
     acts = _OF_CHOICES if discrete else _OF_NUMBERS
     return chosen + [one if values else one._replace(values=None) for one in acts]

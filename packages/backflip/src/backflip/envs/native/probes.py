@@ -6,8 +6,8 @@ algorithm is broken. `backflip.envs.native.extra_probes` has probes for single f
 Source of the first five: Andy Jones, "Debugging RL, Without the Agonizing Pain", 2021.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -185,6 +185,31 @@ class QuadraticReward(StartsAtZero):
         """End the episode with reward -(a - 0.5)² for the action clipped to [-1, 1]."""
         del key
         return end(state, -jnp.square(jnp.clip(action[0], -1.0, 1.0) - 0.5))
+
+
+@dataclass(frozen=True)
+class IgnoredNumber:
+    """A probe with one action, for algorithms that choose numbers: the number has no effect."""
+
+    env: Any
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's specification: the action is a number in [-1, 1]."""
+        return replace(self.env.spec, action=interval())
+
+    def reset(self, key: Any) -> Any:
+        """Return an initial state."""
+        return self.env.reset(key)
+
+    def step(self, state: Any, action: Any, key: Any) -> NativeStep:
+        """Make an env step; the action has no effect."""
+        del action
+        return self.env.step(state, jnp.zeros((), jnp.int32), key)
+
+    def observe(self, state: Any) -> Any:
+        """Return the observation."""
+        return self.env.observe(state)
 
 
 def sign(action: Int[Array, ""]) -> Float[Array, ""]:
