@@ -26,7 +26,7 @@ if "jax" in sys.modules:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-pytest_plugins = ["tests.attack_figures", "tests.browser"]
+pytest_plugins = ["tests.attack_figures", "tests.browser", "tests.type_checks"]
 
 cache = Path(__file__).parent / ".cache" / "jax-tests"
 

@@ -98,6 +98,14 @@ def press(page: Page, *keys: str) -> list[int]:
     return pairs
 
 
+def wait_for_pairs(page: Page, count: int) -> None:
+    """Wait until the films of the first `count` pairs are there: the page loads them ahead."""
+    films = (
+        "performance.getEntriesByType('resource').filter(({ name }) => name.includes('/films/'))"
+    )
+    page.wait_for_function(f"() => {films}.length >= {2 * count}")
+
+
 def rows(server: Server, statement: str, *values: Any) -> list[Any]:
     connection = sqlite3.connect(f"file:{server.folder}/labels.sqlite?mode=ro", uri=True)
     found = connection.execute(statement, values).fetchall()
@@ -664,6 +672,7 @@ def test_pair_with_a_damaged_film_is_skipped(folder: Path, open_page: Open) -> N
 def test_killed_server_loses_and_doubles_no_answer(folder: Path, open_page: Open) -> None:
     server = start(folder, "--port", "0")
     page = open_page(server.address)
+    wait_for_pairs(page, 3)
     given = press(page, "ArrowLeft")
     server.kill()
     given += press(page, "ArrowRight", "ArrowDown")
@@ -713,7 +722,7 @@ def test_answer_with_a_lost_response_counts_once(server: Server, open_page: Open
 
 def test_refused_answer_is_dropped_with_a_message(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
-    page.wait_for_timeout(300)
+    wait_for_pairs(page, 2)
     page.context.route("**/api/take", lambda route: route.abort())  # the page does not learn of it
     with LabelStore.open(server.folder / "labels.sqlite") as store:
         write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1, 'ann', 0)")

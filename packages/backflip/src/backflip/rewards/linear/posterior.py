@@ -281,21 +281,24 @@ def _probabilities(logits: Float[np.ndarray, " n"], width: float) -> _Probabilit
     left, right = (0.5 + 0.5 * np.tanh(0.5 * (sign * logits - width)) for sign in (1.0, -1.0))
     up, down = left * (1.0 - left), right * (1.0 - right)
     up_bend, down_bend = up * (1.0 - 2.0 * left), down * (1.0 - 2.0 * right)
-
-    def three(of_right: np.ndarray, of_left: np.ndarray) -> np.ndarray:
-        return (1.0 - NOISE) * np.stack([of_right, -of_right - of_left, of_left])
-
-    p = three(right, left) + NOISE / (3 if width else 2)
+    p = _of_answers(right, left) + NOISE / (3 if width else 2)
     p[1] += 1.0 - NOISE
-    in_width = three(-width * down, -width * up)
+    in_width = _of_answers(-width * down, -width * up)
     return _Probabilities(
         p,
-        three(-down, up),
+        _of_answers(-down, up),
         in_width,
-        three(down_bend, up_bend),
-        three(width * down_bend, -width * up_bend),
-        in_width + width**2 * three(down_bend, up_bend),
+        _of_answers(down_bend, up_bend),
+        _of_answers(width * down_bend, -width * up_bend),
+        in_width + width**2 * _of_answers(down_bend, up_bend),
     )
+
+
+def _of_answers(
+    right: Float[np.ndarray, " n"], left: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "3 n"]:
+    """Return the rows of right, tie and left, of which a tie gets minus the sum."""
+    return (1.0 - NOISE) * np.stack([right, -right - left, left])
 
 
 def _width_volume(score: _Score) -> float:
