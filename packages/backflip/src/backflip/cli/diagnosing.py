@@ -1,6 +1,9 @@
 """The command `doctor`."""
 
 import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +12,11 @@ from runshelf.cli.arguments import add_output, home, sentence
 from runshelf.cli.command_line import Reported
 from runshelf.errors import UsageError
 from runshelf.store.files import disk_errors
-from runshelf.terminal_text import put
+from runshelf.terminal_text import harmless, put
 
 if TYPE_CHECKING:
     from backflip.doctor.diagnosis import Diagnosis
+    from backflip.doctor.log import Log
     from backflip.doctor.proving import Proof
 
 FOUND = 1  # exit status if something is wrong
@@ -55,6 +59,14 @@ def add(commands: Any) -> None:
         help="repeat a run of train with the changes that separate the causes; takes about "
         "as long as the run",
     )
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="look again until the training ends or Ctrl-C, and print each finding when it is new",
+    )
+    parser.add_argument(
+        "--until-finding", action="store_true", help="with --follow: stop at the first finding"
+    )
     parser.add_argument("--html", metavar="FILE", help="also write one HTML file with pictures")
     parser.add_argument("--list", action="store_true", help="print all checks and signals")
     add_output(parser)
@@ -74,8 +86,16 @@ def _doctor(options: argparse.Namespace) -> Reported:
     mapping = dict(_pair("--map", text) for text in options.map)
     about = dict(_pair("--about", text) for text in options.about)
     facts = {name: parse_value(value) for name, value in about.items()}
-    logs = [log for name in options.names for log in find_logs(home(options), name, mapping)]
-    found = [diagnose(with_facts(log, facts) if facts else log) for log in logs]
+    if options.until_finding and not options.follow:
+        raise UsageError("`--until-finding` is an option of --follow; add it")
+
+    def read() -> "list[Log]":
+        found = [log for name in options.names for log in find_logs(home(options), name, mapping)]
+        return [with_facts(log, facts) if facts else log for log in found]
+
+    if options.follow:
+        _follow(options, read)
+    found = [diagnose(log) for log in read()]
     if options.html:
         _write_page(Path(options.html), found)
     if any(one.findings for one in found):
@@ -89,6 +109,20 @@ def _doctor(options: argparse.Namespace) -> Reported:
     proof = _prove(options, found)
     words = f"{all_in_words(found)}\n\n{proving.in_words(proof)}"
     return Reported(to_json(found) | {"proof": proving.to_json(proof)}, lambda: put(words))
+
+
+def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> None:
+    """Print findings on stderr as they appear. Ctrl-C ends this, and the diagnosis follows."""
+    from backflip.doctor.live import follow
+
+    if not any(Path(name).exists() for name in options.names):
+        read()  # a run, or a wrong name: say so at once
+
+    def until(found: "Sequence[Diagnosis]") -> bool:
+        return options.until_finding and any(one.findings for one in found)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        follow(read, lambda line: put(harmless(f"backflip: {line}"), file=sys.stderr), until)
 
 
 def _prove(options: argparse.Namespace, found: "list[Diagnosis]") -> "Proof":

@@ -5,7 +5,8 @@ line every few seconds.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any, final
 
@@ -44,6 +45,9 @@ FILES = {
 }
 
 
+Doctor = Callable[[Path], tuple[list[str], str]]
+
+
 @final
 class _Bar(Bar):
     """A progress bar with a line of metrics below it."""
@@ -59,11 +63,17 @@ class _Bar(Bar):
 
 @final
 class Display:
-    """A progress callback that shows the progress; a context manager."""
+    """A progress callback that shows the progress; a context manager.
 
-    def __init__(self, console: Console | None = None) -> None:
-        """Show on `console`, by default stderr."""
+    Args:
+        console: where; by default stderr.
+        doctor: called after phases with the run's folder; returns notes, and an addition to the
+            line of metrics.
+    """
+
+    def __init__(self, console: Console | None = None, doctor: Doctor | None = None) -> None:
         self._console = console or Console(stderr=True, highlight=False)
+        self._doctor = doctor
         self._bar = _Bar(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -92,8 +102,9 @@ class Display:
         ended = 0 < progress.phases == progress.phase
         if not progress.phases:
             return
+        warning = "" if ended else self._ask_doctor(progress.folder)
         if self._console.is_terminal:
-            self._bar.health = health_line(progress.health)
+            self._bar.health = _joined(warning, health_line(progress.health))
             self._bar.update(
                 self._task,
                 description="evaluating" if ended else "learning",
@@ -102,7 +113,16 @@ class Display:
                 ahead=time_and_speed(progress),
             )
         elif ended or time.monotonic() >= self._next_line:
-            self._print_line(plain_line(progress))
+            self._print_line(_joined(plain_line(progress), warning))
+
+    def _ask_doctor(self, folder: Path | None) -> str:
+        """Print what the doctor finds; return what the line of metrics says about it."""
+        if self._doctor is None or folder is None:
+            return ""
+        notes, warning = self._doctor(folder)
+        for note in notes:
+            self._console.print(_text(f"backflip: {note}"), soft_wrap=True)
+        return warning
 
     def _show_doing(self, what: str) -> None:
         """Show an activity outside phases; without a terminal, as often as progress lines.
@@ -177,6 +197,10 @@ def print_result(
     if result.more is not None:
         verb = "train" if result.labels is None else "teach"
         console.print(_text(f"to {verb} it more: {result.more}"), soft_wrap=True)
+
+
+def _joined(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)
 
 
 def _text(line: str) -> Text:

@@ -285,10 +285,9 @@ def _train(options: argparse.Namespace) -> Reported:
     if options.updates_per_step is not None:
         _check_has_replay(options.algorithm)
     _add_named(options, settings["settings"], "updates_per_step")
-    from backflip.cli.progress_display import Display
     from backflip.training.train import train
 
-    with Display() as display:
+    with display_for(None) as display:
         result = train(options.algorithm, options.env, report=display, **settings)
     return _reported(result)
 

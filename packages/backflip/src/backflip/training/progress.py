@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from runshelf.durations import duration
 
@@ -37,6 +38,7 @@ class Progress:
         waiting_for: what training waits for, or empty.
         share: finished share of the current phase, below 1; 0 if unknown.
         doing: an activity outside phases and its progress, or empty.
+        folder: the run's folder, from the first phase on.
     """
 
     phase: int
@@ -49,6 +51,7 @@ class Progress:
     waiting_for: str = ""
     share: float = 0.0
     doing: str = ""
+    folder: Path | None = None
 
 
 Report = Callable[[Progress], None]

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import final
 
 from backflip.algorithms.interface import Algorithm
@@ -23,6 +24,7 @@ class ProgressReporter:
     Args:
         report: the progress callback.
         output: records notes, and the progress after each phase.
+        folder: the run's folder.
         clock: the session's clock.
         seeds: the number of seeds.
 
@@ -31,8 +33,11 @@ class ProgressReporter:
         note: a note for the next phase's report, or None.
     """
 
-    def __init__(self, report: Report, output: OutputRecorder, clock: Clock, seeds: int) -> None:
-        self._report, self._output, self._clock, self._seeds = report, output, clock, seeds
+    def __init__(
+        self, report: Report, output: OutputRecorder, folder: Path, clock: Clock, seeds: int
+    ) -> None:
+        self._report, self._output, self._folder = report, output, folder
+        self._clock, self._seeds = clock, seeds
         self._newest = Progress(0, 0, 0, 0.0, 0.0, {})
         self._phases_here, self._answering_seconds = 0, 0.0
         self.rate = 0.0
@@ -49,7 +54,9 @@ class ProgressReporter:
         """Report that `phase` phases are done and answers will take `answering_seconds` more."""
         self._phases_here, self._answering_seconds = self._phases_here + 1, answering_seconds
         eta = self._clock.trained / self._phases_here * (phases - phase) + answering_seconds
-        self._newest = Progress(phase, phases, env_steps, self.rate, eta, health)
+        self._newest = Progress(
+            phase, phases, env_steps, self.rate, eta, health, folder=self._folder
+        )
         self._record_and_report(replace(self._newest, note=self.note))
         self.note = None
 

@@ -113,7 +113,11 @@ class Session:
         self.clock = Clock(began)
         self._output = OutputRecorder(writer.run)
         self.reporter = ProgressReporter(
-            report or _ignore_progress, self._output, self.clock, len(writer.run.seeds)
+            report or _ignore_progress,
+            self._output,
+            writer.folder,
+            self.clock,
+            len(writer.run.seeds),
         )
         self._metrics = MetricsWriter(writer.folder, "train")
         self._env_steps = 0  # of each seed, after the last logged phase
