@@ -366,7 +366,9 @@ def _serve(options: argparse.Namespace) -> None:
         put(open_page(printed_address(place)), flush=True)
 
     if options.run is None:
-        serve_runs(options, announce)
+        from backflip.doctor.run_tab import TAB
+
+        serve_runs(options, announce, [TAB])
         return
     run = find_run(home(options), options.run)
     serve(

@@ -1,23 +1,31 @@
 """Diagnoses as one HTML file, with a picture of each finding."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, final
 from xml.sax.saxutils import escape
 
 import numpy as np
 
 from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
+from backflip.doctor.log import Values
 from backflip.doctor.report import in_words
 from runshelf.charts.picture import Legend, picture
 from runshelf.charts.plot import Line, x_scale, y_scale
 from runshelf.formatting import cut
 
 MOST_LETTERS = 50  # beside a picture
+MOST_IN_FULL = 4  # diagnoses
+MOST_DRAWN = 6  # findings of each
+
+Draw = Callable[[Diagnosis, Measured], str]
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 pre { white-space: pre-wrap; background: #8881; padding: 1rem; border-radius: 6px }
-svg { max-width: 100%; height: auto } :root { color-scheme: light dark }
+svg { max-width: 100%; height: auto }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(24rem, 1fr)) }
+:root { color-scheme: light dark }
 .verdict { font-size: 1.2rem; font-weight: 600 }
 """
 
@@ -25,39 +33,96 @@ svg { max-width: 100%; height: auto } :root { color-scheme: light dark }
 def page(diagnoses: Sequence[Diagnosis]) -> str:
     """Return a self-contained HTML page; it loads nothing."""
     head = f"<meta charset='utf-8'><title>Diagnosis</title><style>{_STYLE}</style>"
-    body = "\n".join(part for one in diagnoses for part in _parts(one))
+    body = content(diagnoses, pictures_of)
     return f"<!doctype html><html lang='en'><head>{head}</head><body>{body}</body></html>\n"
 
 
-def _parts(one: Diagnosis) -> Iterator[str]:
-    yield f"<h1>{escape(one.log.name)}</h1><p class='verdict'>{escape(one.verdict)}</p>"
-    for found in (*one.findings, *one.warnings):
-        yield _picture(one, found)
+def content(diagnoses: Sequence[Diagnosis], draw: Draw) -> str:
+    """Return the content of a page: of several, a line for each, and then the worst in full.
+
+    Args:
+        diagnoses: the diagnoses.
+        draw: returns the curves of a finding as HTML; empty without a curve.
+    """
+    worst = sorted(diagnoses, key=lambda one: (-len(one.findings), -len(one.warnings)))
+    lines = list[str]()
+    if len(diagnoses) > 1:
+        each = (f"<li>{escape(one.log.name)}: {escape(one.verdict)}</li>" for one in diagnoses)
+        lines = ["<ul>", *each, "</ul>"]
+    return "\n".join(
+        [*lines, *(part for one in worst[:MOST_IN_FULL] for part in _parts(one, draw))]
+    )
+
+
+def _parts(one: Diagnosis, draw: Draw) -> Iterator[str]:
+    yield f"<h2>{escape(one.log.name)}</h2><p class='verdict'>{escape(one.verdict)}</p>"
+    yield "<div class='charts'>"
+    for found in [*one.findings, *one.warnings][:MOST_DRAWN]:
+        yield draw(one, found)
+    yield "</div>"
     yield f"<pre>{escape(in_words(one))}</pre>"
 
 
-def _picture(one: Diagnosis, found: Measured) -> str:
-    """Return what a check measured, its limit and where that was crossed; empty without a curve."""
-    running = run_check(found.check, one.log)
-    if running is None:
-        return ""
-    known = np.isfinite(running.value)
-    x, y = running.x[known], running.value[known]
+@final
+class Drawn(NamedTuple):
+    """Curves of a finding.
+
+    Attributes:
+        title: what they are.
+        lines: the curve, and dashed the limit and where it was first crossed; none without a curve.
+        y: what the y-axis is.
+        legend: a sentence about them.
+    """
+
+    title: str
+    lines: list[Line]
+    y: str
+    legend: str
+
+
+def curves_of(one: Diagnosis, found: Measured) -> list[Drawn]:
+    """Return what a check measured against its limit, and a signal that it needs, as logged."""
+    check = found.check
+    running = run_check(check, one.log)
+    drawn = list[Drawn]()
+    if running is not None and (curve := _curve(check.id, running.x, running.value, found)):
+        ends = np.asarray([curve[0].x[0], curve[0].x[-1]])
+        lines = [*curve, Line("limit", ends, np.full(2, found.limit), colour=1, dash=1)]
+        about = f"{check.measured}; dashed: the limit, and where it was first crossed"
+        drawn.append(Drawn(f"{check.id}: {check.title}", lines, check.measured, about))
+    signal = next((one.log.signals[name] for name in check.needs if one.log.has(name)), None)
+    if signal is not None and (curve := _curve(signal.logged_as, signal.x, signal.y, found)):
+        about = f"as logged; dashed: where {check.id} was first found"
+        drawn.append(Drawn(f"{signal.logged_as} ({check.id})", curve, signal.logged_as, about))
+    return drawn
+
+
+def _curve(name: str, x: Values, y: Values, found: Measured) -> list[Line]:
+    """Return a curve and where the limit was first crossed; empty without two values."""
+    known = np.isfinite(y)
+    x, y = x[known], y[known]
     if len(x) < 2:
-        return ""
-    limit = Line("limit", np.asarray([x[0], x[-1]]), np.full(2, found.limit), colour=1, dash=1)
-    lines = [Line(found.check.id, x, y), limit]
+        return []
+    lines = [Line(name, x, y)]
     if math.isfinite(found.since):
-        lines.append(Line("since", np.full(2, found.since), np.asarray([y.min(), y.max()]), 1))
-    across, up = x_scale(lines), y_scale(lines)
+        lines.append(Line("since", np.full(2, found.since), np.asarray([y.min(), y.max()]), 1, 1))
+    return lines
+
+
+def pictures_of(one: Diagnosis, found: Measured) -> str:
+    """Return the curves of a finding as pictures that bring their own style."""
+    return "\n".join(_picture(drawn) for drawn in curves_of(one, found))
+
+
+def _picture(drawn: Drawn) -> str:
+    across, up = x_scale(drawn.lines), y_scale(drawn.lines)
     if across is None or up is None:
         return ""
-    description = f"{found.check.measured}: {found.value:g}, limit {found.limit:g}"
     return picture(
-        f"{found.check.id}: {found.check.title}",
-        lines,
+        drawn.title,
+        drawn.lines,
         (across, "env steps"),
-        (up, cut(found.check.measured, MOST_LETTERS)),
-        legend=[Legend("centre", "measured"), Legend("centre", "limit and first crossing", 1, 1)],
-        description=description,
+        (up, cut(drawn.y, MOST_LETTERS)),
+        legend=[Legend("centre", "measured"), Legend("centre", "limit, first crossing", 1, 1)],
+        description=drawn.legend,
     )

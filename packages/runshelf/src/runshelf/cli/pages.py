@@ -1,7 +1,7 @@
 """The commands `serve` (web pages of all runs) and `report` (one HTML file)."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from runshelf.terminal_text import put
 if TYPE_CHECKING:
     from runshelf.index.run_index import Index
     from runshelf.web.address import Endpoint
+    from runshelf.web.run_tabs import RunTab
     from runshelf.web.subjects import Runs
 
 
@@ -52,11 +53,15 @@ def _serve(options: argparse.Namespace) -> None:
     serve_runs(options, lambda place: put(open_page(printed_address(place)), flush=True))
 
 
-def serve_runs(options: argparse.Namespace, announce: "Callable[[Endpoint], None]") -> None:
-    """Serve the pages of all runs of the home."""
+def serve_runs(
+    options: argparse.Namespace,
+    announce: "Callable[[Endpoint], None]",
+    tabs: "Sequence[RunTab]" = (),
+) -> None:
+    """Serve the pages of all runs of the home, with tabs that the program adds to those of runs."""
     from runshelf.web.server import serve_home
 
-    serve_home(home(options), host=options.host, port=options.port, announce=announce)
+    serve_home(home(options), host=options.host, port=options.port, announce=announce, tabs=tabs)
 
 
 def _report(options: argparse.Namespace) -> dict[str, Any]:

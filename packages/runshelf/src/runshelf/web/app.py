@@ -27,6 +27,7 @@ from runshelf.web import (
     output_page,
     run_files,
     run_page,
+    run_tabs,
     runs_table,
 )
 from runshelf.web.compare_page import compare
@@ -71,11 +72,18 @@ class Pages:
     Args:
         reader: reads the home.
         large_runs: makes the pages of large runs; None to make them here.
+        tabs: makes the tabs that the program adds to the pages of a run.
     """
 
-    def __init__(self, reader: Reader, large_runs: LargeRuns | None = None) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        large_runs: LargeRuns | None = None,
+        tabs: run_tabs.RunTabs | None = None,
+    ) -> None:
         self._reader = reader
         self._large_runs = large_runs
+        self._tabs = tabs or run_tabs.RunTabs(reader.home)
         self.ending = asyncio.Event()
         self.streams = 0
 
@@ -98,6 +106,7 @@ class Pages:
             "/runs/{run}/file": self.run_file,
             "/runs/{run}/media/{name}": self.run_media,
         }
+        handlers |= {f"/runs/{{run}}/{tab.name}": self._tab(tab) for tab in self._tabs.tabs}
         for path in [path for path in handlers if path.startswith("/runs/")]:
             handlers[path] = self._with_whole_id(handlers[path])
         routes = [Route(path, _with_size_check(handler)) for path, handler in handlers.items()]
@@ -265,6 +274,16 @@ class Pages:
         row = await self._row(request)
         return await self._run_page(row, "environment", "run_environment.html", dict)
 
+    def _tab(self, tab: run_tabs.RunTab) -> Handler:
+        """Return the handler of a tab that the program adds."""
+
+        async def show(request: Request) -> Response:
+            row = await self._row(request)
+            made = await self._tabs.content(tab.name, row.folder)
+            return await self._run_page(row, tab.name, "run_tab.html", lambda: {"content": made})
+
+        return show
+
     # --- files ---
 
     async def run_file(self, request: Request) -> Response:
@@ -348,6 +367,7 @@ class Pages:
             return {"head": run_page.read_head(row, relatives), **read()}
 
         context |= {"row": row, "tab": tab, "manifest": manifest, "live": live}
+        context["more_tabs"] = [(one.name, one.label) for one in self._tabs.tabs]
         return await self._page(template, read_with_head, **context)
 
     async def _live(self, watched: Watched) -> str:

@@ -6,7 +6,7 @@ number of threads, all other pages would wait.
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import final
 
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from runshelf.index.rows import Outline
+from runshelf.web.run_tabs import RunTab
 from runshelf.web.worker_process import WorkerProcess
 
 # Of all files that a page may parse. A page of less takes the interpreter for at most about 0.2 s.
@@ -54,9 +55,11 @@ class LargeRuns:
 
     Args:
         home: the folder whose `runs/` holds runs.
+        tabs: tabs that the program adds to the pages of a run; they are named on each page.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, tabs: Sequence[RunTab] = ()) -> None:
+        self._tabs = [list(tab) for tab in tabs]
         self._worker = WorkerProcess(_PROGRAM, home, "that shows large runs", PAGE_SECONDS)
 
     async def page(self, request: Request) -> Response:
@@ -68,7 +71,11 @@ class LargeRuns:
         """
         query: bytes = request.scope["query_string"]
         answer = await self._worker.ask(
-            {"path": request.scope["path"], "query": query.decode("latin-1")}
+            {
+                "path": request.scope["path"],
+                "query": query.decode("latin-1"),
+                "tabs": self._tabs,
+            }
         )
         response = Response(answer.body, answer.fields["status"])
         for name, value in answer.fields["headers"]:

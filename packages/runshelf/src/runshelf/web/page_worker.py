@@ -6,7 +6,7 @@ the server, which makes the pages of all other runs itself.
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message
 
 from runshelf.web.app import Pages
 from runshelf.web.reader import Reader
+from runshelf.web.run_tabs import RunTab, RunTabs
 from runshelf.web.worker_loop import Answer, Say, answer_requests
 
 
@@ -32,11 +33,13 @@ class PageMaker:
 
     def make(self, request: Mapping[str, Any], _: Say) -> Answer:
         """Return a page: its status, its headers, and as the body its content."""
-        return self._loop.run_until_complete(self._make(request["path"], request["query"]))
+        tabs = [RunTab(*fields) for fields in request["tabs"]]
+        return self._loop.run_until_complete(self._make(request["path"], request["query"], tabs))
 
-    async def _make(self, path: str, query: str) -> Answer:
+    async def _make(self, path: str, query: str, tabs: Sequence[RunTab]) -> Answer:
         if self._app is None:
-            self._app = Pages(await Reader.open(self._home)).app()
+            reader = await Reader.open(self._home)
+            self._app = Pages(reader, tabs=RunTabs(self._home, tabs)).app()
         return await _response_of(self._app, path, query)
 
 

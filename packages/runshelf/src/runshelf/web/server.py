@@ -6,7 +6,7 @@ Two more processes read what may take long: run folders that changed, and large 
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runshelf.errors import UsageError
@@ -15,6 +15,7 @@ from runshelf.web.app import Pages
 from runshelf.web.guard import Guard
 from runshelf.web.large_runs import LargeRuns
 from runshelf.web.reader import Reader
+from runshelf.web.run_tabs import RunTab, RunTabs
 from runshelf.web.uvicorn_server import Server, settings
 
 
@@ -24,6 +25,7 @@ def serve_home(
     host: str = LOOPBACK,
     port: int | None = None,
     announce: Callable[[Endpoint], None],
+    tabs: Sequence[RunTab] = (),
 ) -> None:
     """Serve the pages of all runs in a home until stopped. Only the index is written to the home.
 
@@ -32,6 +34,7 @@ def serve_home(
         host: the address to listen at; addresses other than loopback require the token.
         port: the port; None for the last one, or else the first free one from 8765.
         announce: called when the server accepts requests.
+        tabs: tabs that the program adds to the pages of a run.
 
     Raises:
         UsageError: the folder does not exist, or the port is taken.
@@ -40,7 +43,7 @@ def serve_home(
     if not home.is_dir():
         raise UsageError(f"there is no folder `{home}`: name another with --home")
     sys.setswitchinterval(_SWITCH_SECONDS)
-    asyncio.run(_serve(home, host, port, announce))
+    asyncio.run(_serve(home, host, port, announce, tabs))
 
 
 # A thread that parses a large file hands over so often. SQLite waits for this at each row that it
@@ -49,12 +52,17 @@ _SWITCH_SECONDS = 0.0002
 
 
 async def _serve(
-    home: Path, host: str, port: int | None, announce: Callable[[Endpoint], None]
+    home: Path,
+    host: str,
+    port: int | None,
+    announce: Callable[[Endpoint], None],
+    tabs: Sequence[RunTab],
 ) -> None:
-    reader, large_runs = await Reader.open(home), LargeRuns(home)
+    reader, large_runs = await Reader.open(home), LargeRuns(home, tabs)
+    run_tabs = RunTabs(home, tabs)
     try:
         listener, endpoint = bind_endpoint(home, host, port)
-        pages = Pages(reader, large_runs)
+        pages = Pages(reader, large_runs, run_tabs)
         refresh = asyncio.ensure_future(reader.keep_fresh())
         server = Server(
             settings(Guard(pages.app(), endpoint, has_forms=True)),
@@ -70,4 +78,5 @@ async def _serve(
                 await refresh
     finally:
         await large_runs.close()
+        await run_tabs.close()
         await reader.close()

@@ -1,0 +1,38 @@
+"""The process that makes the doctor's tab on the pages of a run."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from backflip.doctor.diagnosis import Diagnosis, Measured, diagnose
+from backflip.doctor.page import content, curves_of
+from backflip.doctor.reading.own_runs import logs_of_run
+from runshelf.store.run import open_run
+from runshelf.web.charts import chart
+from runshelf.web.run_tabs import RunTab
+from runshelf.web.worker_loop import Answer, Say, answer_requests
+
+TAB = RunTab("doctor", "Doctor", "backflip.doctor.run_tab")
+
+
+def make(request: Mapping[str, Any], _: Say) -> Answer:
+    """Return the diagnoses of a run, of each seed one, as HTML."""
+    logs = logs_of_run(open_run(Path(request["folder"])))
+    made = content([diagnose(log) for log in logs], _figures)
+    return Answer({}, made.encode("utf-8", "replace"))
+
+
+def _figures(one: Diagnosis, found: Measured) -> str:
+    """Return the curves of a finding as the pages of runs draw theirs."""
+    return "".join(
+        f"<figure class='figure'><figcaption><b>{escape(drawn.title)}</b>"
+        f"<output class='reading'></output></figcaption>"
+        f"{chart(drawn.title, drawn.lines, 'env_steps')}"
+        f"<p class='legend'>{escape(drawn.legend)}</p></figure>"
+        for drawn in curves_of(one, found)
+    )
+
+
+if __name__ == "__main__":
+    answer_requests(make)
