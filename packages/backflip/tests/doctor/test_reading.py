@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from packages.backflip.tests.doctor.log_writers import cleanrl, rows_of, sb3, write_csv
+from packages.runshelf.tests.interop.wandb_writer import wandb_file
 
 from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
@@ -330,3 +331,36 @@ def test_negative_losses_are_no_findings(tmp_path):
     )
     assert names == []
     assert found.verdict == "Nothing wrong was seen."
+
+
+def test_files_of_wandb(tmp_path):
+    rows = [
+        {"_step": at, "_runtime": at / 10, "global_step": 1000 * at, "losses/approx_kl": 50.0}
+        for at in range(60)
+    ]
+    rows[0]["charts/SPS"] = 1000.0
+    rows[30] = {"_step": 30, "losses/value_loss": 0.5}
+    config = {"total_timesteps": 60_000, "gamma": 0.9}
+    wandb_file(tmp_path / "offline-run-1" / "run-x.wandb", rows, "Hopper-v5__ppo__1__17", **config)
+    log = only(tmp_path)
+    assert (log.library, log.algorithm, log.env) == ("cleanrl", "ppo", "Hopper-v5")
+    assert (log.planned, log.settings["discount"]) == (60_000, 0.9)
+    assert log.signals["approx_kl"].x[-1] == 59_000
+    assert list(log.signals["value_loss"].x) == [29_000]
+    assert log.signals["seconds"].y[-1] == pytest.approx(5.9)
+    assert next(one.check.id for one in diagnose(log).findings) == "PI-KL-HIGH"
+
+
+def test_a_damaged_file_of_wandb_beside_a_sound_one_is_a_note(tmp_path):
+    rows = [{"_step": at, "approx_kl": 0.01} for at in range(20)]
+    wandb_file(tmp_path / "a.wandb", rows)
+    (tmp_path / "b.wandb").write_bytes(b"no file of W&B")
+    assert only(tmp_path).signals["approx_kl"].x[-1] == 19
+    with pytest.raises(UserFacingError, match="does not begin as a file of W&B"):
+        logs_in(tmp_path / "b.wandb", {})
+
+
+def test_wandb_and_event_files_of_one_folder_are_two_logs(tmp_path):
+    wandb_file(tmp_path / "wandb" / "a.wandb", [{"_step": 1, "charts/SPS": 1.0}])
+    cleanrl(tmp_path / "runs" / "x", **{"losses/value_loss": 0.5})
+    assert len(logs_in(tmp_path, {})) == 2

@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
         nargs="*",
         metavar="RUN|GROUP|LOGS",
         help="a run, a group, or a folder or file of TensorBoard, Stable-Baselines3, CleanRL, "
-        "RLlib or CSV",
+        "RLlib, W&B or CSV",
     )
     parser.add_argument(
         "--map",

@@ -1,23 +1,24 @@
-"""Reads logs of other libraries: event files of TensorBoard and CSV files."""
+"""Reads logs of other libraries: event files of TensorBoard, CSV files, and files of W&B."""
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import Log
+from backflip.doctor.log import Log, Signal
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.naming import Logged, named
-from runshelf.errors import DamagedFile, UserFacingError
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import Csv, read_csv
 from runshelf.interop.event_files import Settings
 from runshelf.interop.log_folders import LogFolder, find_log_folders, without_unreadable
 from runshelf.interop.log_survey import entries_of, parse_folder_name
 from runshelf.interop.neighbours import joined
+from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
 
 STEPS = (
@@ -44,7 +45,7 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     """Return the logs in a folder, or that of one file.
 
     Args:
-        path: a folder, an event file, or any CSV file.
+        path: a folder, an event file, a file of W&B, or any CSV file.
         mapping: our names by logged names.
 
     Raises:
@@ -58,8 +59,8 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
         log = _log(path, str(path), logged, _settings_of(facts), said, mapping)
         return [replace(log, algorithm=str(facts["algorithm"]))] if "algorithm" in facts else [log]
     notes = list[str]()
-    found = list[Log]()
-    for whole in joined(find_log_folders(path, notes.append)):
+    found = _of_wandb(path, mapping, notes)
+    for whole in joined(_folders(path, notes, allow_none=bool(found or notes))):
         source, bad = without_unreadable(whole)
         said = [*notes, *(file.why for file in bad)]
         if source.files:
@@ -71,6 +72,49 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
             f"no log in `{path}` can be read: {'; '.join(notes) or 'all damaged'}"
         )
     return found
+
+
+def _folders(path: Path, notes: list[str], *, allow_none: bool) -> list[LogFolder]:
+    try:
+        return find_log_folders(path, notes.append)
+    except UsageError:
+        if allow_none:
+            return []
+        raise
+
+
+def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[Log]:
+    """Return the log of each file of W&B; those that cannot be read are noted."""
+    found = list[Log]()
+    for file in find_wandb_files(path):
+        try:
+            kept = read_wandb(file)
+        except DamagedFile as error:
+            notes.append(str(error))
+            continue
+        said = list[str]()
+        if kept.damage.count:
+            said.append(f"`{file.name}`: {kept.damage.count} records skipped; {kept.damage.first}")
+        logged = _of_wandb_rows(kept.rows)
+        times = logged.pop("_runtime", None)
+        named_as = LogFolder(file.parent / (kept.name or file.stem), [file.name])
+        log = _log(file, str(file), logged, kept.config, said, mapping, named_as)
+        if times is not None and "seconds" not in log.signals:
+            seconds = Signal(times.x, times.y, "_runtime")
+            log = replace(log, signals={**log.signals, "seconds": seconds})
+        found.append(log)
+    return found
+
+
+def _of_wandb_rows(rows: list[dict[str, float]]) -> dict[str, Logged]:
+    """Return columns over env steps; a row without env steps has those of the row before."""
+    names = {name for row in rows for name in row}
+    axis = next((name for name in STEPS if name in names), "_step")
+    at = math.nan
+    for row in rows:
+        at = row.setdefault(axis, at)
+    found = _columns(rows, axis)
+    return {name: found[name] for name in found if name not in ("_step", "_timestamp")}
 
 
 def _settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,6 +206,11 @@ def _of_csv(path: Path, table: Csv, notes: list[str]) -> dict[str, Logged]:
     axis = next((name for name in STEPS if name in table.names), None)
     if axis is None:
         notes.append(f"`{path.name}` has no env steps: rows are counted instead")
+    return _columns(rows, axis)
+
+
+def _columns(rows: Sequence[Mapping[str, float | str]], axis: str | None) -> dict[str, Logged]:
+    """Return the numbers of rows over one of them, or over the numbers of the rows."""
     found: dict[str, tuple[list[float], list[float]]] = {}
     for number, row in enumerate(rows, 1):
         at = row.get(axis, math.nan) if axis else number
