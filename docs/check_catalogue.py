@@ -30,7 +30,7 @@ def _check(check: Check) -> str:
     of = ", ".join(f"`{name}`" for name in check.algorithms) or "all algorithms"
     causes = sorted(check.causes.items(), key=lambda pair: -pair[1])
     named = ", ".join(f"[{cause}](#{cause}) {p:.0%}" for cause, p in causes)
-    kind = "Warning" if check.is_warning else "Finding"
+    kind = check.says.capitalize()
     needs = ", ".join(f"`{name}`" for name in check.needs) or "nothing in particular"
     return (
         f"\n### {check.id}\n\n**{title}.** {check.means}\n\n"

@@ -258,6 +258,9 @@ SAMPLES = {
         {"reward_model_labels": 100.0, "reward_model_ties": 99.0},
         {"reward_model_labels": 100.0, "reward_model_ties": 20.0},
     ),
+    "RM-ONE-KEY": both(
+        "ppo", 10.0, {"label_left": 1.0}, {"label_left": np.where(X % 2000 == 0, 1.0, 0.0)}
+    ),
     "RM-HACK": both(
         "ppo", 30.0, {"fresh_evidence": 1.0 + 29.0 * (T > 0.5)}, {"fresh_evidence": 2.0}
     ),
@@ -269,6 +272,9 @@ SAMPLES = {
         0.8,
         {"env_steps_per_second": np.where(T > 0.5, 200.0, 1000.0)},
         {"env_steps_per_second": 1000.0},
+    ),
+    "SYS-GPU-IDLE": both(
+        "ppo", 2.0, {"gpu0/utilisation_percent": 2.0}, {"gpu0/utilisation_percent": 60.0}
     ),
     "SYS-MEMORY": both(
         "ppo", 1.0, {"memory_mib": np.where(T < 1, 500.0, 1000.0)}, {"memory_mib": 500.0}

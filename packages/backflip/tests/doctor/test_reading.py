@@ -6,8 +6,10 @@ import math
 import numpy as np
 import pytest
 from packages.backflip.tests.doctor.log_writers import cleanrl, rows_of, sb3, write_csv
+from packages.runshelf.tests.index.homes import make_run
 from packages.runshelf.tests.interop.wandb_writer import wandb_file
 
+from backflip.api import teach
 from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.diagnosis import diagnose
@@ -16,11 +18,15 @@ from backflip.doctor.reading.find import find_logs, with_facts
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.naming import closest
+from backflip.doctor.reading.own_labels import signals_of_labels
+from backflip.doctor.reading.own_runs import logs_of_run
 from backflip.doctor.report import in_words
 from backflip.doctor.summary import doctors_word
+from backflip.preferences.label_file import LABELS
+from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.training.train import train
 from runshelf.errors import UsageError, UserFacingError
-from runshelf.store.run import find_run
+from runshelf.store.run import find_run, open_run
 
 
 def only(path, mapping=None):
@@ -272,7 +278,7 @@ def test_the_list_names_all_checks_and_signals(capsys):
 
 def findings_of(folder):
     found = diagnose(only(folder))
-    return [one.check.id for one in (*found.findings, *found.warnings)], found
+    return [one.check.id for one in (*found.findings, *found.warnings, *found.remarks)], found
 
 
 def test_is_my_ppo_converged(tmp_path):
@@ -331,6 +337,55 @@ def test_negative_losses_are_no_findings(tmp_path):
     )
     assert names == []
     assert found.verdict == "Nothing wrong was seen."
+
+
+def test_the_use_of_a_gpu_is_read_over_env_steps(tmp_path):
+    trained = [
+        {"env_steps": 1000 * at, "seconds": 2.0 * at, "seed": 0, "entropy": 0.5}
+        for at in range(1, 41)
+    ]
+    machine = [{"seconds": 2.0 * at, "gpu0/utilisation_percent": 1.0} for at in range(1, 41)]
+    folder = make_run(tmp_path, 1, records=[*trained, *machine], seeds=[0], algorithm="ppo")
+    (log,) = logs_of_run(open_run(folder))
+    assert log.signals["gpu0/utilisation_percent"].x[-1] == 40_000
+    assert "SYS-GPU-IDLE" in [one.check.id for one in diagnose(log).warnings]
+
+
+@pytest.mark.slow
+def test_answers_that_all_name_one_side_are_a_finding(tmp_path, monkeypatch):
+    (tmp_path / "one_key.py").write_text("def prefer(left, right):\n    return 'left'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    tiny = {"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 2, "hidden": (8,)}
+    tiny |= {
+        "phases": 3,
+        "clip_length": 5,
+        "clip_envs": 8,
+        "random_envs": 8,
+        "random_env_steps": 30,
+    }
+    budget = {"labels": 70, "env_steps": 64 * 12, "home": tmp_path, "settings": tiny}
+    result = teach("dot", teacher="one_key:prefer", **budget)
+    (log,) = logs_of_run(find_run(tmp_path, result.run))
+    assert "RM-ONE-KEY" in [one.check.id for one in diagnose(log).findings]
+    sound = teach("dot", **budget)
+    (log,) = logs_of_run(find_run(tmp_path, sound.run))
+    assert log.has("label_left")
+    assert "RM-ONE-KEY" in [one.check.id for one in diagnose(log).fine]
+
+
+def test_answers_are_read_in_the_order_of_the_queries_of_each_seed(tmp_path):
+    clip = {"obs": np.zeros((2, 1), np.float32)}
+    with LabelStore.open(tmp_path / LABELS) as store:
+        new = [NewQuery(seed, clip, clip, 100 * at) for at in range(1, 5) for seed in (3, 4)]
+        queries = store.add_queries(new)
+        told = ["left", "skip", "right", "left", "tie", "right", "left", "left"]
+        store.add_labels(NewLabel(*pair, "me", 1) for pair in zip(queries, told, strict=True))
+    found = signals_of_labels(tmp_path)
+    assert list(found[3]["label_left"].x) == [100, 200, 300, 400]
+    np.testing.assert_array_equal(found[3]["label_left"].y, [1, 0, np.nan, 1])
+    np.testing.assert_array_equal(found[4]["label_left"].y, [1, 0, 1])
+    (tmp_path / LABELS).write_bytes(b"damaged")
+    assert signals_of_labels(tmp_path) == {}
 
 
 def test_files_of_wandb(tmp_path):

@@ -264,7 +264,7 @@ def test_an_interrupted_child_of_teach_ends_with_the_same_bits(tmp_path: Path) -
         assert same(arrays(resumed.folder), arrays(through.folder))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_open_queries_of_a_stopped_parent_count_towards_the_labels_of_its_child(
     tmp_path: Path,
 ) -> None:

@@ -87,7 +87,7 @@ def clips_of(folder: Path, seed: int) -> list[Any]:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("env", ["CartPole-v1", "dot"])
+@pytest.mark.parametrize("env", ["CartPole-v1", pytest.param("dot", marks=pytest.mark.slow)])
 def test_a_run_says_which_representation_it_chose(
     runs: Callable[[str, str], Taught], env: str
 ) -> None:
@@ -100,7 +100,7 @@ def test_a_run_says_which_representation_it_chose(
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("model", ["additive", "network"])
+@pytest.mark.parametrize("model", ["additive", pytest.param("network", marks=pytest.mark.slow)])
 def test_queries_and_measures_know_the_width_of_ties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:

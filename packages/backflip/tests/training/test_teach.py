@@ -244,7 +244,13 @@ def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(taught,
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    ("where", "calls"), [("save", 3), ("save", 5), ("add_queries", 6), ("add_queries", 9)]
+    ("where", "calls"),
+    [
+        ("save", 3),
+        pytest.param("save", 5, marks=pytest.mark.slow),
+        ("add_queries", 6),
+        pytest.param("add_queries", 9, marks=pytest.mark.slow),
+    ],
 )
 def test_a_stop_between_queries_and_checkpoint_keeps_the_bits(
     taught, tmp_path, monkeypatch, where, calls

@@ -65,11 +65,11 @@ def saved(folder):
     ("algorithm", "env", "options"),
     [
         ("dqn", "CartPole-v1", {}),
-        ("sac", "CartPole-v1", {}),
-        ("sac", "Pendulum-v1", {}),
-        ("ddpg", "Pendulum-v1", {}),
+        pytest.param("sac", "CartPole-v1", {}, marks=pytest.mark.slow),
+        pytest.param("sac", "Pendulum-v1", {}, marks=pytest.mark.slow),
+        pytest.param("ddpg", "Pendulum-v1", {}, marks=pytest.mark.slow),
         ("td3", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
-        ("a2c", "CartPole-v1", {}),
+        pytest.param("a2c", "CartPole-v1", {}, marks=pytest.mark.slow),
         ("vpg", "Pendulum-v1", {}),
         ("cem", "CartPole-v1", {"env_steps": 3 * 4 * 500}),
     ],
@@ -112,7 +112,7 @@ def test_the_env_steps_before_learning_count_and_fill_the_replay(tmp_path):
         ("td3", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
     ],
 )
-@pytest.mark.parametrize("saves", [1, 2])
+@pytest.mark.parametrize("saves", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_stopped_and_resumed_run_has_the_same_bits(
     tmp_path, monkeypatch, algorithm, env, options, saves
 ):
@@ -303,7 +303,9 @@ def test_a_run_explores_before_its_first_queries(tmp_path, algorithm, env, optio
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("saves", [1, 2, 3])
+@pytest.mark.parametrize(
+    "saves", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_a_stopped_and_resumed_run_that_explores_has_the_same_bits(tmp_path, monkeypatch, saves):
     settings = {
         "pretrain_env_steps": 64,

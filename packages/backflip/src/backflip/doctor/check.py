@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, final
 
-from backflip.doctor.log import Log, Values
+from backflip.doctor.log import OF_TEACHING, Log, Values
 
 Kind = Literal["identity", "calibrated", "convention"]
+Says = Literal["finding", "warning", "remark"]
 
 
 @final
@@ -46,7 +47,9 @@ class Check:
             the unit of what is measured.
         is_pooled: whether one calibrated limit holds for all kinds of runs: what is measured
             depends on the environment, not on the algorithm.
-        is_warning: whether it only warns: healthy runs may be beyond the limit.
+        says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look
+            at this, healthy runs may show it, too. `remark`: a fact about the task or its progress,
+            which counts for the causes and is no sign of a mistake by itself.
     """
 
     id: str
@@ -63,12 +66,12 @@ class Check:
     algorithms: tuple[str, ...] = ()
     least_margin: float = 0.05
     is_pooled: bool = False
-    is_warning: bool = False
+    says: Says = "finding"
 
     @property
     def is_about_teaching(self) -> bool:
         """Whether it looks at a learned reward."""
-        return any(name.startswith(("reward_model_", "fresh_")) for name in self.needs)
+        return any(name.startswith(OF_TEACHING) for name in self.needs)
 
     def applies_to(self, log: Log) -> bool:
         """Return whether the check is about the algorithm of a log, or that is unknown."""

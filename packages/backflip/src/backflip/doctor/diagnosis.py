@@ -67,6 +67,7 @@ class Diagnosis(NamedTuple):
         log: its log.
         findings: checks beyond their limits, the most certain first.
         warnings: those that healthy runs may show, too.
+        remarks: facts about the task and its progress.
         fine: checks within their limits.
         unchecked: checks that were not made.
         causes: the most probable first; empty without findings.
@@ -76,6 +77,7 @@ class Diagnosis(NamedTuple):
     log: Log
     findings: list[Measured]
     warnings: list[Measured]
+    remarks: list[Measured]
     fine: list[Measured]
     unchecked: list[Unchecked]
     causes: list[Ranked]
@@ -84,7 +86,7 @@ class Diagnosis(NamedTuple):
     @property
     def can_tell(self) -> bool:
         """Whether enough was logged to say anything."""
-        return bool(self.findings or self.fine or self.warnings)
+        return bool(self.findings or self.fine or self.warnings or self.remarks)
 
     @property
     def verdict(self) -> str:
@@ -99,6 +101,8 @@ class Diagnosis(NamedTuple):
             return f"Something is wrong ({seen}{more}){effect}."
         if self.warnings:
             return f"Nothing is proven wrong, but look at this: {self.warnings[0].check.title}."
+        if self.remarks:
+            return f"Nothing wrong was seen; {self.remarks[0].check.title}."
         return "Nothing wrong was seen."
 
 
@@ -122,12 +126,16 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         else:
             measured.append(against(check, running, limit))
     found = sorted((one for one in measured if one.is_found), key=_certainty)
-    findings = [one for one in found if not one.check.is_warning]
+    findings, warnings, remarks = (
+        [one for one in found if one.check.says == says]
+        for says in ("finding", "warning", "remark")
+    )
     progress = next((not m.is_found for m in measured if m.check.id == "ENV-NOTHING"), None)
     return Diagnosis(
         log,
         findings,
-        [one for one in found if one.check.is_warning],
+        warnings,
+        remarks,
         [one for one in measured if not one.is_found],
         unchecked,
         rank(measured, log) if found else [],

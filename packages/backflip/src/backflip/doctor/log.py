@@ -10,6 +10,7 @@ from jaxtyping import Float64
 
 Values = Float64[np.ndarray, " n"]
 
+OF_TEACHING = ("reward_model_", "fresh_", "label_")  # beginnings of names of signals
 ON_POLICY = ("ppo", "a2c", "vpg")
 OFF_POLICY = ("dqn", "ddpg", "td3", "sac")
 
@@ -75,7 +76,7 @@ class Log:
     @property
     def teaches(self) -> bool:
         """Whether the algorithm learns from a learned reward."""
-        return any(name.startswith(("reward_model_", "fresh_")) for name in self.signals)
+        return any(name.startswith(OF_TEACHING) for name in self.signals)
 
     def has(self, *names: str) -> bool:
         """Return whether all these signals have values."""

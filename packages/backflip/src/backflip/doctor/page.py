@@ -57,7 +57,7 @@ def content(diagnoses: Sequence[Diagnosis], draw: Draw) -> str:
 def _parts(one: Diagnosis, draw: Draw) -> Iterator[str]:
     yield f"<h2>{escape(one.log.name)}</h2><p class='verdict'>{escape(one.verdict)}</p>"
     yield "<div class='charts'>"
-    for found in [*one.findings, *one.warnings][:MOST_DRAWN]:
+    for found in [*one.findings, *one.warnings, *one.remarks][:MOST_DRAWN]:
         yield draw(one, found)
     yield "</div>"
     yield f"<pre>{escape(in_words(one))}</pre>"

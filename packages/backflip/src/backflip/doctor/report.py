@@ -43,6 +43,7 @@ def in_words(diagnosis: Diagnosis) -> str:
     parts = [_facts(diagnosis.log), diagnosis.verdict]
     parts += [_finding(diagnosis.log, one, "finding") for one in diagnosis.findings]
     parts += [_finding(diagnosis.log, one, "warning") for one in diagnosis.warnings]
+    parts += [_finding(diagnosis.log, one, "remark") for one in diagnosis.remarks]
     parts += [part for part in (_causes(diagnosis), _fine(diagnosis), _open(diagnosis)) if part]
     parts += [f"note: {harmless(note)}" for note in diagnosis.log.notes]
     return "\n\n".join(parts)
@@ -226,6 +227,7 @@ def _json(one: Diagnosis) -> dict[str, Any]:
         "verdict": one.verdict,
         "findings": [_measured(found) for found in one.findings],
         "warnings": [_measured(found) for found in one.warnings],
+        "remarks": [_measured(found) for found in one.remarks],
         "fine": [found.check.id for found in one.fine],
         "unchecked": [
             {"check": left.check.id, "missing": list(left.missing), "why": left.why}

@@ -83,8 +83,12 @@ SIGNALS: Mapping[str, Meaning] = {
     "env_steps": Meaning("env steps so far", "the step of every logged value"),
     "env_steps_per_second": Meaning("speed since the last value", "not an average since the start"),
     "seconds": Meaning("time since the start", "time.monotonic() - start"),
+    "gpu0/utilisation_percent": Meaning(
+        "use of the first GPU by all programs, in percent", "backflip and runshelf log it"
+    ),
     "memory_mib": Meaning("resident memory in MiB", "psutil.Process().memory_info().rss / 2**20"),
     "memory_bytes": Meaning("resident memory in bytes", "psutil.Process().memory_info().rss"),
+    "label_left": Meaning("1 for an answer `left`, 0 for `right`", "backflip teach keeps it"),
     "fresh_evidence": Meaning("evidence of the reward alarm", "backflip teach logs it"),
     "reward_model_labels": Meaning("labels of the fit", "backflip teach logs it"),
     "reward_model_ties": Meaning("labels that are ties", "backflip teach logs it"),

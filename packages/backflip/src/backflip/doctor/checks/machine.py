@@ -6,6 +6,7 @@ from backflip.doctor.check import Check, Running
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import after, largest, or_none, smoothed
 
+GPU_USE = "gpu0/utilisation_percent"
 WARM = 0.1  # share of the budget
 EARLY, LATE = 0.3, 0.5
 _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
@@ -49,6 +50,11 @@ def _memory_grows(log: Log) -> Running | None:
     return or_none(largest(Running(later.x, later.value / later.value[0] - 1.0)))
 
 
+def _gpu_use(log: Log) -> Running | None:
+    """Return the largest use so far of the GPU, as medians of a tenth of all points."""
+    return or_none(largest(after(log, WARM, smoothed(log.signals[GPU_USE], 0.1))))
+
+
 CHECKS = (
     Check(
         "SYS-SPEED",
@@ -63,7 +69,21 @@ CHECKS = (
         {"machine": 0.9},
         f"{_RAHTZ}; Stable-Baselines3 issue 1597",
         limit=0.5,
-        is_warning=True,
+        says="warning",
+    ),
+    Check(
+        "SYS-GPU-IDLE",
+        "there is a GPU, and nothing uses it",
+        "largest use of the first GPU by all programs, in percent, after 10 % of the budget",
+        _gpu_use,
+        (GPU_USE,),
+        "below",
+        "convention",
+        "The program runs on the CPU, perhaps without saying so. Small networks are faster there.",
+        {"machine": 0.6},
+        f"{_RAHTZ}; Stable-Baselines3 issues 413 and 849",
+        limit=10.0,
+        says="warning",
     ),
     Check(
         "SYS-MEMORY",
@@ -77,6 +97,6 @@ CHECKS = (
         {"machine": 0.9},
         "Stable-Baselines3 issue 1966; stable-baselines issue 1099",
         limit=0.3,
-        is_warning=True,
+        says="warning",
     ),
 )

@@ -156,7 +156,7 @@ CHECKS = (
         f"{_JONES}; Stable-Baselines3 issue 2240 (0.96)",
         limit=0.95,
         algorithms=ON_POLICY,
-        is_warning=True,
+        says="warning",
     ),
     Check(
         "PI-ENT-START",

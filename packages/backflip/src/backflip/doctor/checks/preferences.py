@@ -7,6 +7,7 @@ from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import largest, or_none, together
 
 ENOUGH = 50  # labels
+ONE_KEY = 6.0  # deviations: by chance once in 500 million answers
 SHARE_DECIDED = 0.05
 ALARM = 20.0  # e-value; see docs/reward-alarm.md
 _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
@@ -40,6 +41,16 @@ def _ties(log: Log) -> Running | None:
         ties, labels, lambda one, count: np.where(count >= ENOUGH, 1.0 - one / count, np.nan)
     )
     return or_none(Running(found.x, found.y))
+
+
+def _one_key(log: Log) -> Running | None:
+    """Return |2 L - n| / √n of L answers `left` among n decided ones, about N(0, 1) by chance."""
+    found = log.signals["label_left"]
+    decided = np.isfinite(found.y)
+    x, left = found.x[decided], found.y[decided]
+    count = np.arange(1, len(x) + 1)
+    distance = np.abs(2.0 * np.cumsum(left) - count) / np.sqrt(count)
+    return or_none(largest(Running(x, np.where(count >= ENOUGH, distance, np.nan))))
 
 
 def _hacked(log: Log) -> Running | None:
@@ -91,7 +102,21 @@ CHECKS = (
         {"labels": 0.9, "too-little-exploration": 0.2},
         _RAHTZ,
         limit=SHARE_DECIDED,
-        is_warning=True,
+        says="warning",
+    ),
+    Check(
+        "RM-ONE-KEY",
+        "almost all answers name the same side",
+        "how far the share of answers that name the left clip is from a half, in deviations of "
+        f"chance, from {ENOUGH} decided answers on",
+        _one_key,
+        ("label_left",),
+        "above",
+        "convention",
+        "Sides are random: such answers do not come from looking, or the sides were mixed up.",
+        {"labels": 0.95},
+        f"{_RAHTZ}; docs/people.md",
+        limit=ONE_KEY,
     ),
     Check(
         "RM-HACK",

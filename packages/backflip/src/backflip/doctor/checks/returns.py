@@ -280,7 +280,7 @@ CHECKS = (
         },
         "watching the return alone names 56 % of faulty seeds, with 23 % false alarms",
         limit=2.0,
-        is_warning=True,
+        says="remark",
     ),
     Check(
         "ENV-EQUAL",
@@ -294,7 +294,7 @@ CHECKS = (
         {"no-reward-signal": 0.8, "actions": 0.3, "unlucky-or-slow": 0.2},
         "FinRL issue 713; RLDebugger",
         limit=1e-6,
-        is_warning=True,
+        says="remark",
     ),
     Check(
         "ENV-NOEP",
@@ -322,7 +322,7 @@ CHECKS = (
         {"actions": 0.4, "no-reward-signal": 0.3},
         _JONES,
         limit=1e-9,
-        is_warning=True,
+        says="warning",
     ),
     Check(
         "REW-SIGN",
@@ -365,7 +365,7 @@ CHECKS = (
         {"no-reward-signal": 0.7, "unlucky-or-slow": 0.2},
         "RLDebugger",
         limit=1e-9,
-        is_warning=True,
+        says="remark",
     ),
     Check(
         "REW-ZERO",
@@ -379,7 +379,7 @@ CHECKS = (
         {"no-reward-signal": 0.9, "unlucky-or-slow": 0.3},
         "J. Schulman: if a random policy never does the right thing, learning does neither",
         limit=1e-12,
-        is_warning=True,
+        says="warning",
     ),
     Check(
         "REW-LARGE",

@@ -187,7 +187,7 @@ CHECKS = (
         f"{_SCHULMAN}; Stable-Baselines3 issues 1897 and 2240",
         limit=0.05,
         algorithms=ON_POLICY,
-        is_warning=True,
+        says="warning",
     ),
     Check(
         "PV-EV-NEG",

@@ -7,12 +7,14 @@ import numpy as np
 
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.reading.naming import Logged, named
+from backflip.doctor.reading.own_labels import signals_of_labels
 from runshelf.store.columns import Column
 from runshelf.store.metrics import read_columns
 from runshelf.store.run import Run
 from runshelf.store.series import NOT_METRICS, series_by_seed
 
 _AXES = ("env_steps", "step")
+GPU_USE = "gpu0/utilisation_percent"
 _AS_METRICS = ("seconds", "env_steps", "episodes")
 
 
@@ -29,7 +31,13 @@ def logs_of_run(run: Run) -> list[Log]:
     shared = by_seed.pop(None, {})
     if not by_seed:
         return [_log(run, None, shared)]
-    return [_log(run, seed, shared | signals) for seed, signals in sorted(by_seed.items())]
+    labels, machine = signals_of_labels(run.folder), _of_machine(columns)
+    shared = shared | machine
+    return [
+        _log(run, seed, shared | signals | dict(labels.get(seed, {})))
+        for seed, signals in sorted(by_seed.items())
+        if seed is not None
+    ]
 
 
 def _log(run: Run, seed: int | None, signals: Mapping[str, Signal]) -> Log:
@@ -58,6 +66,19 @@ def _by_seed(columns: Mapping[str, Column]) -> dict[int | None, dict[str, Signal
         for seed, (x, y, _) in _series(columns, name).items():
             found.setdefault(seed, {})[name] = Signal(x, y, name)
     return found
+
+
+def _of_machine(columns: Mapping[str, Column]) -> dict[str, Signal]:
+    """Return what is logged over seconds alone, over the env steps of the first seed."""
+    along = series_by_seed(columns, "env_steps", "seconds")
+    if GPU_USE not in columns or not along:
+        return {}
+    seconds, env_steps, _ = next(iter(along.values()))
+    use = [*series_by_seed(columns, GPU_USE, "seconds").values()]
+    if not use:
+        return {}
+    x, y, _ = use[0]
+    return {GPU_USE: Signal(np.interp(x, seconds, env_steps), y, GPU_USE)}
 
 
 def _series(columns: Mapping[str, Column], name: str) -> Any:
