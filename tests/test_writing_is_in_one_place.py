@@ -30,6 +30,7 @@ REASONS = {
     "runshelf/cli/pages.py": "a report that the user names",
     "runshelf/cli/command_line.py": "/dev/null in place of a closed stream",
     "backflip/cli/diagnosing.py": "a page that the user names",
+    "backflip/doctor/repeating_program.py": "throws away what a repeated program prints",
     "backflip/doctor/sb3.py": "a log that the user names, in a program of the user",
     "backflip/inspect/stages.py": "the folder of a moving picture that the user names",
     "backflip/inspect/clip_files.py": "the folder of a clip that the user names",

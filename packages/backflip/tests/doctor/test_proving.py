@@ -1,7 +1,12 @@
 """Experiments change the probabilities of causes, and a setting that breaks a run is proven."""
 
+import json
+import math
 import shlex
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,33 +16,53 @@ from packages.backflip.tests.doctor.check_samples import SAMPLES, log
 from backflip.cli.main import PROGRAM, main
 from backflip.doctor.causes import BY_ID
 from backflip.doctor.diagnosis import Ranked, diagnose
-from backflip.doctor.proving import Trial, helps, prove, weigh
+from backflip.doctor.proving import Trial, gain_of, prove, repetition_of, weigh
+from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
+from backflip.doctor.repeating_program import repetition_of_program, words_of
 from backflip.doctor.report import command_of, settings_of
 from backflip.training.train import train
 from runshelf.cli.command_line import build_parser
 from runshelf.errors import UsageError
 from runshelf.store.run import find_run, open_run
 
-
-def test_a_change_helps_if_the_mean_rises_by_more_than_the_deviation():
-    assert helps([10.0, 12.0, 14.0], [20.0, 21.0, 22.0])
-    assert not helps([10.0, 12.0, 14.0], [12.0, 13.0, 15.0])
-    assert not helps([9.0, 9.0, 9.0], [9.0, 9.0, 9.0])
-    assert not helps([20.0, 21.0, 22.0], [10.0, 12.0, 14.0])
+A_RUN: Any = SimpleNamespace(manifest={"command": "train"}, short="ABC")
 
 
-def test_probabilities_follow_the_trials():
+@pytest.mark.parametrize(
+    ("before", "after", "gain"),
+    [
+        ([10.0, 12.0, 14.0], [20.0, 21.0, 22.0], 9 / 2),
+        ([10.0, 12.0, 14.0], [12.0, 13.0, 15.0], 4 / 3 / 2),
+        ([20.0, 21.0, 22.0], [10.0, 12.0, 14.0], -9 / 2),
+        ([9.0, 9.0, 9.0], [9.0, 9.0, 9.0], 0.0),
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], 0.0),
+        ([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], math.inf),
+        ([1.0, math.nan, 2.0], [1.0, 1.0, 1.0], math.inf),
+        ([1.0, 2.0, 3.0], [9.0, math.nan, 9.0], -math.inf),
+    ],
+)
+def test_the_gain_is_the_rise_in_the_larger_deviation(before, after, gain):
+    assert gain_of(before, after) == pytest.approx(gain)
+
+
+@pytest.mark.parametrize(("gain", "right"), [(2.0, 0.85), (4.0, 0.98)])
+def test_probabilities_follow_the_trials(gain, right):
     before = [Ranked(BY_ID["steps-too-small"], 0.6), Ranked(BY_ID["entropy-bonus"], 0.3)]
     before.append(Ranked(BY_ID["observations"], 0.1))
     trials = [
-        Trial("steps-too-small", {}, (), "", helped=False),
-        Trial("entropy-bonus", {}, (), "", helped=True),
+        Trial("steps-too-small", {}, (), "", 0.5),
+        Trial("entropy-bonus", {}, (), "", gain),
     ]
-    found = weigh(before, trials)
-    assert [one.cause.id for one in found] == ["entropy-bonus", "steps-too-small", "observations"]
-    # 0.3 * 0.85 : 0.6 * 0.15 : 0.1 * 0.5
-    assert found[0].probability == pytest.approx(0.255 / (0.255 + 0.09 + 0.05))
+    found = {one.cause.id: one.probability for one in weigh(before, trials)}
+    weights = {
+        "steps-too-small": 0.6 * 0.15 * (1 - right),
+        "entropy-bonus": 0.3 * 0.85 * right,
+        "observations": 0.1 * 0.85 * (1 - right),
+    }
+    whole = sum(weights.values())
+    assert found == pytest.approx({name: weight / whole for name, weight in weights.items()})
+    assert next(iter(found)) == "entropy-bonus"
 
 
 def test_an_experiment_changes_the_settings_that_the_algorithm_has():
@@ -77,7 +102,7 @@ def test_a_learning_rate_that_is_too_low_is_proven(tmp_path):
     found = diagnose(logs_of_run(run)[0])
     assert "NN-UPDATE-SMALL" in [one.check.id for one in found.findings]
     assert found.causes[0].cause.id == "steps-too-small"
-    proof = prove(run, found, tmp_path)
+    proof = prove(found, repetition_of(run, tmp_path))
     assert proof.trials[0].cause == ""
     assert next(one for one in proof.trials if one.cause == "steps-too-small").helped
     assert proof.causes[0].cause.id == "steps-too-small"
@@ -86,8 +111,114 @@ def test_a_learning_rate_that_is_too_low_is_proven(tmp_path):
     assert repeated.manifest["parent"] == run.ulid
 
 
-def test_a_run_without_a_setting_to_change_is_refused(tmp_path):
-    run: Any = SimpleNamespace(manifest={"command": "train"}, short="ABC")
+def test_what_cannot_be_repeated_is_refused(tmp_path):
     found = diagnose(SAMPLES["RM-CHANCE"].broken)
-    with pytest.raises(UsageError, match="nothing to repeat"):
-        prove(run, found._replace(causes=[]), tmp_path)
+    with pytest.raises(UsageError, match="no setting that can be changed"):
+        prove(found._replace(causes=[]), repetition_of(A_RUN, tmp_path))
+    taught: Any = SimpleNamespace(manifest={"command": "teach"}, short="ABC")
+    with pytest.raises(UsageError, match="ABC is none"):
+        repetition_of(taught, tmp_path)
+
+
+# It logs as Stable-Baselines3 does, and learns if its rate is below 0.01.
+LEARNER = """
+import argparse, csv
+parser = argparse.ArgumentParser()
+for name, kind in (("lr", float), ("seed", int), ("steps", int)):
+    parser.add_argument(f"--{name}", type=kind)
+options = parser.parse_args()
+learns = options.lr < 0.01
+names = ["time/total_timesteps", "rollout/ep_rew_mean", "train/approx_kl", "time/fps"]
+with open("progress.csv", "w") as file:
+    writer = csv.writer(file)
+    writer.writerow(names)
+    for at in range(1, 41):
+        share = at / 40
+        returned = 10 + options.seed + (200 * share if learns else at % 2)
+        writer.writerow([round(share * options.steps), returned, 0.01 if learns else 50.0, 1000])
+print("output of the program")
+"""
+COMMAND = "{python} learner.py --lr {{learning_rate}} --seed {{seed}} --steps {{env_steps}}"
+
+
+@pytest.fixture
+def broken_log(tmp_path, monkeypatch):
+    """The log of a program in the current folder, whose learning rate is far too high."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "learner.py").write_text(LEARNER)
+    (tmp_path / "PPO_1").mkdir()
+    command = [sys.executable, "../learner.py", "--lr=0.5", "--seed=7", "--steps=40000"]
+    subprocess.run(command, cwd=tmp_path / "PPO_1", check=True)
+    return "PPO_1"
+
+
+def proven(log, capfd, *options):
+    status = main(["doctor", log, "--prove", "--home", "home", "--json", *options])
+    printed = capfd.readouterr()
+    return status, (json.loads(printed.out) if printed.out else {}), printed.err
+
+
+@pytest.mark.medium
+def test_the_cause_in_a_program_is_proven_by_recorded_repetitions(broken_log, capfd):
+    capfd.readouterr()
+    command = COMMAND.format(python=sys.executable)
+    about = ["--about", "learning_rate=0.5", "--command", command]
+    status, found, _ = proven(broken_log, capfd, *about)
+    assert status == 1
+    unchanged, *changed = found["proof"]["trials"]
+    assert unchanged["returns"] == [10.5, 11.5, 12.5]
+    assert changed[0]["change"] == {"learning_rate": 3e-4}
+    assert changed[0]["helped"]
+    assert changed[0]["returns"][0] == pytest.approx(10 + 200 * 0.9625)
+    before = {one["cause"]: one["probability"] for one in found["diagnoses"][0]["causes"]}
+    first = found["proof"]["causes"][0]
+    assert first["cause"] == changed[0]["cause"] == "steps-too-large"
+    assert first["probability"] > before["steps-too-large"]
+    runs = [open_run(path.parent) for path in Path("home/runs").glob("*/run.json")]
+    assert len(runs) == 3 * len(found["proof"]["trials"])
+    assert all(run.manifest["tags"] == ["doctor"] for run in runs)
+    assert all((run.folder / "outputs" / "progress.csv").is_file() for run in runs)
+    (kept,) = [run for run in runs if run.ulid == unchanged["run"]]
+    assert "20000" in kept.manifest["argv"]
+    assert "output of the program" in (kept.folder / "output.log").read_text()
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("command", "about", "says"),
+    [
+        ("{python} learner.py --lr {{learning_rate}}", "learning_rate=0.5", "needs {seed}"),
+        (COMMAND, "discount=0.9", "add --about learning_rate=VALUE"),
+        ("{python} 'learner.py --seed {{seed}}", "learning_rate=1", "No closing quotation"),
+        ("no-such-program --seed {{seed}}", "learning_rate=1", "there is no program"),
+        ("", "learning_rate=1", "is empty"),
+        ("{python} -c pass --seed {{seed}}", "learning_rate=1", "no setting that can be changed"),
+        ("{python} -c pass {{seed}} {{learning_rate}}", "learning_rate=1", "logged no return in"),
+    ],
+)
+def test_a_command_that_cannot_be_repeated_gives_a_sentence(
+    broken_log, capfd, command, about, says
+):
+    capfd.readouterr()
+    command = command.format(python=sys.executable)
+    status, found, error = proven(broken_log, capfd, "--about", about, "--command", command)
+    assert status in (1, 2)
+    assert found == {}
+    assert says in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.medium
+def test_a_command_without_prove_is_refused(broken_log, capsys):
+    assert main(["doctor", broken_log, "--command", "python x.py"]) == 2
+    assert "option of --prove" in capsys.readouterr().err
+
+
+@pytest.mark.medium
+def test_no_shell_reads_the_command(broken_log, tmp_path):
+    (log,) = logs_in(tmp_path / broken_log, {})
+    words = words_of("python learner.py ; touch {seed} $(touch x) && touch z")
+    assert words[1] == str(tmp_path / "learner.py")
+    assert words[2:] == [";", "touch", "{seed}", "$(touch", "x)", "&&", "touch", "z"]
+    with pytest.raises(UsageError, match="add --about other"):
+        repetition_of_program("python {seed} {other}", log, {}, tmp_path, print)

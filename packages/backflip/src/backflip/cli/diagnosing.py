@@ -60,6 +60,13 @@ def add(commands: Any) -> None:
         "as long as the run",
     )
     parser.add_argument(
+        "--command",
+        dest="repeated",
+        metavar="COMMAND",
+        help="with --prove: the program to repeat, as 'python train.py --lr {learning_rate} "
+        "--seed {seed}'",
+    )
+    parser.add_argument(
         "--follow",
         action="store_true",
         help="look again until the training ends or Ctrl-C, and print each finding when it is new",
@@ -86,6 +93,8 @@ def _doctor(options: argparse.Namespace) -> Reported:
     mapping = dict(_pair("--map", text) for text in options.map)
     about = dict(_pair("--about", text) for text in options.about)
     facts = {name: parse_value(value) for name, value in about.items()}
+    if options.repeated is not None and not options.prove:
+        raise UsageError("`--command` is an option of --prove; add it")
     if options.until_finding and not options.follow:
         raise UsageError("`--until-finding` is an option of --follow; add it")
 
@@ -106,7 +115,7 @@ def _doctor(options: argparse.Namespace) -> Reported:
         return Reported(to_json(found), lambda: put(all_in_words(found)))
     from backflip.doctor import proving
 
-    proof = _prove(options, found)
+    proof = _prove(options, found, mapping)
     words = f"{all_in_words(found)}\n\n{proving.in_words(proof)}"
     return Reported(to_json(found) | {"proof": proving.to_json(proof)}, lambda: put(words))
 
@@ -125,17 +134,29 @@ def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> Non
         follow(read, lambda line: put(harmless(f"backflip: {line}"), file=sys.stderr), until)
 
 
-def _prove(options: argparse.Namespace, found: "list[Diagnosis]") -> "Proof":
-    """Repeat the run of the diagnosis with most findings."""
-    from backflip.doctor.proving import prove
+def _prove(
+    options: argparse.Namespace, found: "list[Diagnosis]", mapping: dict[str, str]
+) -> "Proof":
+    """Repeat the training of the diagnosis with most findings."""
+    from backflip.doctor.proving import prove, repetition_of
+    from backflip.doctor.repeating_program import repetition_of_program
+    from runshelf.cli.recording import say
     from runshelf.store.run import open_run
 
     worst = max(found, key=lambda one: len(one.findings))
-    if worst.log.run is None:
-        raise UsageError("`--prove` repeats runs of `train`; logs of other programs cannot be")
+    if worst.log.run is None and options.repeated is None:
+        raise UsageError(
+            "`--prove` repeats runs of `train`; for another program add --command, as "
+            "--command 'python train.py --lr {learning_rate} --seed {seed}'"
+        )
     if not worst.causes:
         raise UsageError("nothing wrong was seen: there is nothing to prove")
-    return prove(open_run(Path(worst.log.run)), worst, home(options), progress_lines())
+    if options.repeated is not None:
+        of_program = repetition_of_program(options.repeated, worst.log, mapping, home(options), say)
+        return prove(worst, *of_program, progress_lines())
+    assert worst.log.run is not None
+    repeat = repetition_of(open_run(Path(worst.log.run)), home(options))
+    return prove(worst, repeat, on_progress=progress_lines())
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

@@ -3,12 +3,15 @@
 For each of the most probable causes that a setting can change, the training is repeated with this
 one change and a part of the budget, beside an unchanged repetition. With P(c) from the diagnosis,
 
-    P(c | runs) ∝ P(c) · (RIGHT if the change helped, else 1 - RIGHT)
+    P(c | runs) ∝ P(c) Π_i (r if change i helped and is about c, or did neither, else 1 - r)
 
-A change helps if the mean return rises by more than the larger deviation of the seeds.
+A change helps if the mean return rises by more than the larger deviation of the seeds. r is
+`RIGHT`; it is `SURE` if the return rises by more than `CLEAR` deviations, which hardly happens by
+chance.
 """
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -18,7 +21,6 @@ from backflip.doctor.diagnosis import Diagnosis, Ranked
 from backflip.doctor.report import as_text, settings_of
 from backflip.training.build import env_args_of
 from backflip.training.renamed_settings import current_names
-from backflip.training.result import Result
 from backflip.training.train import train
 from runshelf.errors import UsageError
 from runshelf.store.run import Run, RunInfo
@@ -26,8 +28,26 @@ from runshelf.store.run import Run, RunInfo
 CANDIDATES = 3
 SEEDS = 3
 PART = 0.5  # of the env steps
+TAGS = ("doctor",)
 RIGHT = 0.85  # probability that a change helps if its cause is at work, and does not otherwise
+SURE, CLEAR = 0.98, 3.0
 OnProgress = Callable[[str, float], None]
+
+
+@final
+class Repeated(NamedTuple):
+    """What repetitions of a training returned.
+
+    Attributes:
+        returns: the final return of each seed.
+        run: the id of the run, or of the first of several.
+    """
+
+    returns: tuple[float, ...]
+    run: str
+
+
+Repeat = Callable[[Mapping[str, Any], str], Repeated]  # a change, and the question that it answers
 
 
 @final
@@ -39,14 +59,20 @@ class Trial(NamedTuple):
         change: the settings that differ.
         returns: the final return of each seed.
         run: the id of the run.
-        helped: whether the returns are better than those of the unchanged repetition.
+        gain: how far the mean return is above that of the unchanged repetition, in the larger
+            deviation of the seeds; 0 for that repetition itself.
     """
 
     cause: str
     change: Mapping[str, Any]
     returns: tuple[float, ...]
     run: str
-    helped: bool
+    gain: float
+
+    @property
+    def helped(self) -> bool:
+        """Whether the mean return rises by more than the larger deviation."""
+        return self.gain > 1.0
 
 
 @final
@@ -63,77 +89,94 @@ class Proof(NamedTuple):
 
 
 def prove(
-    run: Run, diagnosis: Diagnosis, home: Path, on_progress: OnProgress | None = None
+    diagnosis: Diagnosis,
+    repeat: Repeat,
+    can_change: Callable[[Mapping[str, Any]], bool] = bool,
+    on_progress: OnProgress | None = None,
 ) -> Proof:
-    """Return what short repetitions of a run say about its causes. They are runs of their own.
+    """Return what short repetitions of a training say about its causes.
 
     Args:
-        run: the run, of `train`.
-        diagnosis: the diagnosis of one of its seeds.
-        home: where the repetitions are kept.
+        diagnosis: the diagnosis of the training.
+        repeat: repeats it with a change.
+        can_change: whether the training can be repeated with a change.
         on_progress: receives what is done, and the share of repetitions that are done.
 
     Raises:
-        UsageError: it is no run of `train`, or no setting changes a probable cause.
+        UsageError: no setting changes a probable cause.
+        UserFacingError: a repetition failed.
     """
-    if run.manifest["command"] != "train":
-        raise UsageError(f"`--prove` repeats runs of `train`, and {run.short} is none")
     wanted = [
         (one.cause.id, settings_of(diagnosis.log, one.cause.experiment.settings))
         for one in diagnosis.causes
     ]
-    chosen = [pair for pair in wanted if pair[1]][:CANDIDATES]
+    chosen = [(cause, change) for cause, change in wanted if change and can_change(change)]
     if not chosen:
-        raise UsageError(f"no setting of {run.short} changes a probable cause: nothing to repeat")
-    plans = [("", dict[str, Any]()), *chosen]
-    results = list[Result]()
+        raise UsageError("no setting that can be changed changes a probable cause")
+    plans = [("", dict[str, Any]()), *chosen[:CANDIDATES]]
+    repeated = list[Repeated]()
     for number, (cause, change) in enumerate(plans):
         if on_progress is not None:
             on_progress(f"repeating {describe(change)}", number / len(plans))
-        results.append(_repeat(run, home, cause, change))
-    base = results[0].returns
+        question = f"is it {cause}? ({describe(change)})" if cause else "what does it do unchanged?"
+        repeated.append(repeat(change, question))
+    base = repeated[0].returns
     trials = [
-        Trial(
-            cause,
-            change,
-            tuple(map(float, result.returns)),
-            result.run,
-            bool(cause) and helps(base, result.returns),
-        )
-        for (cause, change), result in zip(plans, results, strict=True)
+        Trial(cause, change, *one, gain_of(base, one.returns))
+        for (cause, change), one in zip(plans, repeated, strict=True)
     ]
     return Proof(trials, weigh(diagnosis.causes, trials[1:]))
 
 
-def _repeat(run: Run, home: Path, cause: str, change: Mapping[str, Any]) -> Result:
-    """Train again with one change and a part of the budget."""
-    settings = {**current_names(run.config["settings"]), **change}
-    env_steps = max(1, round(settings.pop("env_steps") * PART))
-    question = f"is it {cause}? ({describe(change)})" if cause else "what does it do unchanged?"
-    return train(
-        run.manifest["algorithm"],
-        run.manifest["env"],
-        seeds=SEEDS,
-        first_seed=int(run.seeds[0]),
-        env_steps=env_steps,
-        env_args=env_args_of(run),
-        settings=settings,
-        home=home,
-        info=RunInfo(question=question, tags=("doctor",), parent=run.ulid),
-    )
+def repetition_of(run: Run, home: Path) -> Repeat:
+    """Return a function that repeats a run of ours, in runs of their own.
+
+    Raises:
+        UsageError: it is no run of `train`.
+    """
+    if run.manifest["command"] != "train":
+        raise UsageError(f"`--prove` repeats runs of `train`, and {run.short} is none")
+
+    def repeat(change: Mapping[str, Any], question: str) -> Repeated:
+        settings = {**current_names(run.config["settings"]), **change}
+        env_steps = max(1, round(settings.pop("env_steps") * PART))
+        result = train(
+            run.manifest["algorithm"],
+            run.manifest["env"],
+            seeds=SEEDS,
+            first_seed=int(run.seeds[0]),
+            env_steps=env_steps,
+            env_args=env_args_of(run),
+            settings=settings,
+            home=home,
+            info=RunInfo(question=question, tags=TAGS, parent=run.ulid),
+        )
+        return Repeated(tuple(map(float, result.returns)), result.run)
+
+    return repeat
 
 
-def helps(before: "Any", after: "Any") -> bool:
-    """Return whether the mean rises by more than the larger deviation of the seeds."""
+def gain_of(before: Sequence[float], after: Sequence[float]) -> float:
+    """Return by how many of the larger deviation of the seeds the mean rises.
+
+    Infinity if a change turns returns that are not finite into finite ones, and minus infinity if
+    it does not.
+    """
     one, other = np.asarray(before, np.float64), np.asarray(after, np.float64)
-    spread = max(float(one.std(ddof=1)), float(other.std(ddof=1)))
-    return float(other.mean() - one.mean()) > max(spread, 1e-9 * float(np.abs(one).max()))
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return math.inf if np.isfinite(other).all() else -math.inf
+    spread = max(float(one.std(ddof=1)), float(other.std(ddof=1)), 1e-9 * float(np.abs(one).max()))
+    rise = float(other.mean() - one.mean())
+    return rise / spread if spread else math.copysign(math.inf, rise) if rise else 0.0
 
 
 def weigh(causes: "list[Ranked]", trials: "list[Trial]") -> list[Ranked]:
-    """Return the causes with the probabilities after the trials."""
-    factors = {one.cause: RIGHT if one.helped else 1.0 - RIGHT for one in trials}
-    weights = np.asarray([one.probability * factors.get(one.cause.id, 0.5) for one in causes])
+    """Return the causes with the probabilities after the trials, as in the module's docstring."""
+    weights = np.asarray([one.probability for one in causes])
+    for trial in trials:
+        names = np.asarray([one.cause.id == trial.cause for one in causes])
+        right = SURE if trial.gain > CLEAR else RIGHT
+        weights = weights * np.where(names == trial.helped, right, 1.0 - right)
     shares = (weights / weights.sum()).tolist()
     found = [one._replace(probability=share) for one, share in zip(causes, shares, strict=True)]
     return sorted(found, key=lambda one: -one.probability)
@@ -159,11 +202,12 @@ def in_words(proof: Proof) -> str:
 def to_json(proof: Proof) -> dict[str, Any]:
     """Return the proof as a JSON document."""
     return {
-        "trials": [one._asdict() | {"change": dict(one.change)} for one in proof.trials],
+        "trials": [_trial(one) for one in proof.trials],
         "causes": [{"cause": one.cause.id, "probability": one.probability} for one in proof.causes],
     }
 
 
-def after(diagnosis: Diagnosis, proof: Proof) -> Diagnosis:
-    """Return the diagnosis with the causes after the experiments."""
-    return diagnosis._replace(causes=proof.causes)
+def _trial(one: Trial) -> dict[str, Any]:
+    fields = one._asdict() | {"change": dict(one.change), "helped": one.helped}
+    numbers = [value if math.isfinite(value) else None for value in one.returns]
+    return fields | {"returns": numbers, "gain": one.gain if math.isfinite(one.gain) else None}
