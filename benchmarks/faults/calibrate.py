@@ -1,18 +1,20 @@
 """Measure the limits of the doctor's checks on healthy runs, and write them where it reads them.
 
-    python benchmarks/faults/calibrate.py
+    python benchmarks/faults/calibrate.py [GLOB]
 
-`collect.py 'calibration-*'` makes the runs. Checks with a limit of their own are left out, and so
-are runs whose settings cost return: these are not healthy.
+`collect.py '*calibration-*'` makes the runs. Checks with a limit of their own are left out, and so
+are runs whose settings cost return: these are not healthy. With GLOB only the runs of this name are
+read, and kinds of other runs keep their limits.
 """
 
 import json
 import math
 import sys
 from collections import defaultdict
+from fnmatch import fnmatch
 from statistics import median
 
-from cases import CALIBRATION, MOVED
+from cases import CALIBRATION, MOVED, TAUGHT_CALIBRATION
 from effect import harmful
 from store import FOLDER, load
 
@@ -26,7 +28,10 @@ def main() -> int:
     worst: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     left_out = harmful(CALIBRATION, "calibration")
     names = [f"calibration-{at:02}" for at in range(len(CALIBRATION)) if at not in left_out]
-    for name in [*names, *(f"healthy-{at:02}" for at in MOVED)]:
+    names += [f"healthy-{at:02}" for at in MOVED]
+    names += [f"taughtcalibration-{at:02}" for at in range(len(TAUGHT_CALIBRATION))]
+    glob = sys.argv[1] if len(sys.argv) > 1 else "*"
+    for name in (one for one in names if fnmatch(one, glob)):
         path = FOLDER / f"{name}.npz"
         if not path.exists():
             continue
@@ -46,7 +51,11 @@ def main() -> int:
         }
         for kind, values in sorted(worst.items())
     }
-    FILE.write_text(json.dumps({"healthy": healthy}, indent=1) + "\n", encoding="utf-8")
+    if glob != "*":
+        healthy = json.loads(FILE.read_text(encoding="utf-8"))["healthy"] | healthy
+    FILE.write_text(
+        json.dumps({"healthy": dict(sorted(healthy.items()))}, indent=1) + "\n", encoding="utf-8"
+    )
     print(f"left out: {sorted(left_out)}")
     print(f"{FILE.name}: {', '.join(f'{kind} {len(of)} checks' for kind, of in healthy.items())}")
     return 0

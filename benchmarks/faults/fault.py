@@ -15,17 +15,22 @@ Change = Callable[[Any], Any]  # the original function -> another one
 
 @dataclass(frozen=True)
 class Case:
-    """An algorithm on an environment, with a budget in which it learns."""
+    """An algorithm on an environment, with a budget in which it learns.
+
+    With `labels`, it learns a reward from the answers of an oracle.
+    """
 
     algorithm: str
     env: str
     env_steps: int
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    labels: int = 0
 
     @property
     def name(self) -> str:
         """The case in one word."""
-        return f"{self.algorithm}-{self.env.removesuffix('-v1')}"
+        taught = f"-{self.labels}-labels" if self.labels else ""
+        return f"{self.algorithm}-{self.env.removesuffix('-v1')}{taught}"
 
 
 @dataclass(frozen=True)

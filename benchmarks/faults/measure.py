@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from cases import BASES, CALIBRATION, HELD_OUT_HEALTHY, MOVED, TUNED, faulty
+from cases import (
+    BASES,
+    CALIBRATION,
+    HELD_OUT_HEALTHY,
+    MOVED,
+    TAUGHT,
+    TAUGHT_CALIBRATION,
+    TUNED,
+    faulty,
+)
 from effect import harmful, has_effect
 from fault import Case, Fault
 from store import FOLDER, load
@@ -51,6 +60,9 @@ def main() -> int:
     rows = [row for row in rows if (row.fault.family in TUNED) == tuned]
     healthy = _healthy(
         "calibration" if tuned else "healthy", CALIBRATION if tuned else HELD_OUT_HEALTHY
+    )
+    healthy += _healthy(
+        "taughtcalibration" if tuned else "taught", TAUGHT_CALIBRATION if tuned else TAUGHT
     )
     text = "\n".join([*_summary(rows, healthy), "", *_table(rows), "", *_alarms(healthy)])
     print(text)

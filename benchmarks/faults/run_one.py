@@ -7,11 +7,21 @@ import contextlib
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-from cases import CALIBRATION, HELD_OUT_HEALTHY, SEEDS, faulty
+from cases import (
+    CALIBRATION,
+    HELD_OUT_HEALTHY,
+    SEEDS,
+    TAUGHT,
+    TAUGHT_CALIBRATION,
+    faulty,
+)
 from fault import Case, Fault, broken
 from store import save
 
+from backflip.api import teach
+from backflip.training.result import Result
 from backflip.training.train import train
 from runshelf.errors import UserFacingError
 from runshelf.store.run import find_run
@@ -24,7 +34,21 @@ def find(name: str) -> tuple[Fault | None, Case, int]:
         return None, CALIBRATION[int(number)], 0
     if kind == "healthy" and number.isdigit():
         return None, HELD_OUT_HEALTHY[int(number)], 1000
+    if kind == "taughtcalibration":
+        return None, TAUGHT_CALIBRATION[int(number)], 3000
+    if kind == "taught":
+        return None, TAUGHT[int(number)], 4000
     return next((f, c, 2000) for f, c in faulty() if f"{f.name}@{c.name}" == name)
+
+
+def _learn(case: Case, settings: dict[str, Any], first: int, home: str) -> Result:
+    common: dict[str, Any] = {
+        **{"seeds": SEEDS, "first_seed": first, "env_steps": case.env_steps},
+        **{"settings": settings, "home": home},
+    }
+    if case.labels:
+        return teach(case.env, algorithm=case.algorithm, labels=case.labels, **common)
+    return train(case.algorithm, case.env, **common)
 
 
 def main() -> int:
@@ -35,14 +59,7 @@ def main() -> int:
         returns = [float("nan")] * SEEDS
         with broken(fault) if fault else contextlib.nullcontext():
             try:
-                returns = train(
-                    *(case.algorithm, case.env),
-                    seeds=SEEDS,
-                    first_seed=first,
-                    env_steps=case.env_steps,
-                    settings=settings,
-                    home=home,
-                ).returns
+                returns = _learn(case, settings, first, home).returns
             except UserFacingError as error:
                 if "not finite" not in str(error) and "finite number" not in str(error):
                     raise

@@ -76,6 +76,21 @@ def test_the_limit_is_the_worst_healthy_value_with_a_margin():
     assert limit_of(BY_ID["PI-KL-TINY"], of, alike) == pytest.approx(-6.5), "the least margin"
 
 
+def test_runs_of_teach_have_the_most_lenient_limit_of_the_algorithm():
+    check = BY_ID["PI-KL-HIGH"]
+    known = {
+        "ppo/discrete": {"PI-KL-HIGH": Healthy(10, 0.4, 0.2)},
+        "ppo+teach/discrete": {"PI-KL-HIGH": Healthy(10, 0.8, 0.2)},
+        "ppo+teach/continuous": {"PI-KL-HIGH": Healthy(10, 0.6, 0.2)},
+    }
+    taught = log("ppo", entropy_max=1.0, reward_model_labels=50.0)
+    assert kind_of(taught) == "ppo+teach/discrete"
+    assert limit_of(check, taught, known) == pytest.approx(0.95)
+    assert limit_of(check, log("ppo", entropy_max=1.0), known) == pytest.approx(0.45)
+    other = log(None, entropy_max=1.0)
+    assert limit_of(check, other, known) == pytest.approx(0.45), "taught runs loosen no other limit"
+
+
 def test_what_depends_on_the_environment_has_one_limit_for_all_kinds():
     known = {
         "ppo/discrete": {"REW-LARGE": Healthy(10, 0.0, 0.0)},

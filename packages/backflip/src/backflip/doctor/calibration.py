@@ -6,9 +6,9 @@ healthy runs. `benchmarks/faults/calibrate.py` measures them. The limit is
     worst ± max(MARGIN |worst - typical|, the check's least margin)
 
 of the runs of the same kind, away from the typical run. Kinds are the algorithm and the kind of
-actions, as `ppo/discrete`. For runs of other libraries and for runs of `teach`, which were not
-measured, the most lenient limit of the algorithm is used, and without any of the algorithm, that of
-all kinds.
+actions, as `ppo/discrete`; runs of `teach` are `ppo+teach/discrete`. For runs of other libraries,
+which were not measured, and for runs of `teach`, of which few were, the most lenient limit of the
+algorithm is used, and without any of the algorithm, that of all kinds.
 """
 
 import json
@@ -22,6 +22,7 @@ from backflip.doctor.log import Log
 
 FILE = Path(__file__).with_name("calibration.json")
 MARGIN = 0.25
+TAUGHT = "+teach"
 
 
 @final
@@ -53,9 +54,10 @@ def calibration() -> Calibration:
 
 
 def kind_of(log: Log) -> str:
-    """Return the kind of a run: its algorithm and the kind of its actions."""
+    """Return the kind of a run: its algorithm, whether of `teach`, and the kind of its actions."""
     discrete = log.has("entropy_max") or log.algorithm == "dqn" or "actions" in log.settings
-    return f"{log.algorithm or 'unknown'}/{'discrete' if discrete else 'continuous'}"
+    taught = TAUGHT if log.teaches else ""
+    return f"{log.algorithm or 'unknown'}{taught}/{'discrete' if discrete else 'continuous'}"
 
 
 def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float | None:
@@ -63,8 +65,13 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
     if check.limit is not None:
         return check.limit
     known = calibration() if known is None else known
-    kinds = {kind: of[check.id] for kind, of in known.items() if check.id in of}
-    alike = {kind: one for kind, one in kinds.items() if kind.startswith(f"{log.algorithm}/")}
+    kinds = {
+        kind: of[check.id]
+        for kind, of in known.items()
+        if check.id in of and (log.teaches or TAUGHT not in kind)
+    }
+    names = (log.algorithm, f"{log.algorithm}{TAUGHT}")
+    alike = {kind: one for kind, one in kinds.items() if kind.partition("/")[0] in names}
     own = kinds.get(kind_of(log)) if _is_as_measured(log) else None
     if check.is_pooled or not alike:
         chosen = list(kinds.values())
