@@ -277,6 +277,9 @@ SAMPLES = {
         "ppo", 2.0, {"gpu0/utilisation_percent": 2.0}, {"gpu0/utilisation_percent": 60.0}
     ),
     "SYS-MEMORY": both(
-        "ppo", 1.0, {"memory_mib": np.where(T < 1, 500.0, 1000.0)}, {"memory_mib": 500.0}
+        "ppo",
+        0.96,
+        {"memory_mib": 500.0 + 1000.0 * np.maximum(T - 0.5, 0.0)},
+        {"memory_mib": np.where(T < 0.9, 500.0, 1000.0)},
     ),
 }

@@ -39,7 +39,11 @@ def _slows_down(log: Log) -> Running | None:
 
 
 def _memory_grows(log: Log) -> Running | None:
-    """Return the growth of the memory since the middle of the budget, over the memory then."""
+    """Return the growth of the memory since the middle of the budget, over the memory then.
+
+    It counts as three times that of the third of the time in which it is smallest: memory that
+    grows only once, as when a program is compiled, does not keep growing.
+    """
     name = "memory_mib" if log.has("memory_mib") else "memory_bytes"
     if not log.has(name):
         return None
@@ -47,7 +51,11 @@ def _memory_grows(log: Log) -> Running | None:
     later = after(log, LATE, Running(found.x, found.y))
     if len(later.x) < 10:
         return None
-    return or_none(largest(Running(later.x, later.value / later.value[0] - 1.0)))
+    memory = later.value / later.value[0]
+    ends = np.arange(len(memory))
+    third, two_thirds = memory[ends // 3], memory[2 * ends // 3]
+    least = np.minimum(np.minimum(third - 1.0, two_thirds - third), memory - two_thirds)
+    return or_none(Running(later.x[3:], 3.0 * least[3:]))
 
 
 def _gpu_use(log: Log) -> Running | None:
@@ -88,7 +96,8 @@ CHECKS = (
     Check(
         "SYS-MEMORY",
         "memory keeps growing",
-        "growth of the memory since the middle of the budget",
+        "growth of the memory since the middle of the budget, three times that of the third of "
+        "the time in which it grows least",
         _memory_grows,
         (),
         "above",
