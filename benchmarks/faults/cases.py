@@ -68,7 +68,7 @@ CALIBRATION = (
     Case("ppo", "FrozenLake-v1", 60_000),
     Case("a2c", "MountainCar-v0", 100_000),
     Case("a2c", "FrozenLake-v1", 60_000),
-    Case("a2c", "Pendulum-v1", 200_000),
+    Case("a2c", "Pendulum-v1", 1_000_000),  # with 200,000 it ends worse than it begins
     Case("dqn", "MountainCar-v0", 30_000),
     Case("dqn", "FrozenLake-v1", 30_000),
 )

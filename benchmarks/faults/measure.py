@@ -39,6 +39,9 @@ LOGGED = (  # what Stable-Baselines3 and CleanRL log
 )
 
 
+RETURN_ALONE = frozenset(("ENV-NOTHING", "ENV-WORSE", "ENV-DROP"))  # what a person sees in a curve
+
+
 class Row(NamedTuple):
     """What was found in the runs of one fault."""
 
@@ -47,6 +50,7 @@ class Row(NamedTuple):
     counts: bool
     found: float
     found_logged: float
+    by_return: float
     first: float
     among_three: float
     since: float
@@ -91,6 +95,7 @@ def _row(fault: Fault, case: Case) -> Row | None:
         has_effect(expected, returns),
         len(hits) / len(found),
         float(np.mean([bool(one.findings) for one in logged])),
+        float(np.mean([_by_return(one) for one in found])),
         float(np.mean([_rank(one, fault) == 0 for one in hits])) if hits else 0.0,
         float(np.mean([_rank(one, fault) < 3 for one in hits])) if hits else 0.0,
         float(np.median([_since(one) for one in hits])) if hits else float("nan"),
@@ -107,6 +112,11 @@ def _only_logged(log: Log) -> Log:
     """Return the log as one of Stable-Baselines3 or CleanRL would be."""
     kept = {name: one for name, one in log.signals.items() if name in LOGGED}
     return replace(log, signals=kept)
+
+
+def _by_return(one: Diagnosis) -> bool:
+    """Return whether the curve of the return alone would have raised suspicion."""
+    return any(m.check.id in RETURN_ALONE for m in (*one.findings, *one.warnings, *one.remarks))
 
 
 def _rank(one: Diagnosis, fault: Fault) -> int:
@@ -127,6 +137,7 @@ class Healthy(NamedTuple):
     seeds: int
     alarms: list[Diagnosis]
     warnings: int
+    by_return: int
 
 
 def _healthy(kind: str, cases: Sequence[Case]) -> list[Healthy]:
@@ -138,7 +149,8 @@ def _healthy(kind: str, cases: Sequence[Case]) -> list[Healthy]:
             each = [diagnose(log) for log in load(path)[0]]
             alarms = [one for one in each if one.findings]
             warned = sum(bool(one.warnings) and not one.findings for one in each)
-            found.append(Healthy(case, len(each), alarms, warned))
+            by_return = sum(map(_by_return, each))
+            found.append(Healthy(case, len(each), alarms, warned, by_return))
     return found
 
 
@@ -159,11 +171,13 @@ def _summary(rows: list[Row], healthy: list[Healthy]) -> list[str]:
         f"| faults with an effect, of all | {len(real)} of {len(rows)} |",
         f"| their seeds with a finding, all signals | {mean([row.found for row in real])} |",
         f"| the same from what other libraries log | {mean([row.found_logged for row in real])} |",
+        f"| the same by the return alone | {mean([row.by_return for row in real])} |",
         f"| true cause first, of the seeds with a finding | {mean([r.first for r in real])} |",
         f"| true cause among the first three | {mean([row.among_three for row in real])} |",
         f"| faults found before 20 % of the budget | {mean([float(one) for one in early])} |",
         f"| seeds with a finding, faults without effect | {mean([row.found for row in quiet])} |",
         f"| healthy seeds with a finding | {alarms} of {seeds} ({alarms / max(seeds, 1):.1%}) |",
+        f"| the same by the return alone | {sum(one.by_return for one in healthy)} of {seeds} |",
         f"| healthy seeds with a warning only | {warned} of {seeds} |",
     ]
 
