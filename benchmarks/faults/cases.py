@@ -55,6 +55,11 @@ _ON_POLICY = (
     {"entropy_coef": 0.01},
     {"hidden": (32,)},
 )
+# As `teach` trains robots on their own reward: the entropy bonus lets σ grow.
+_ROBOT = {
+    **{"num_envs": 64, "rollout_length": 64, "epochs": 8, "learning_rate_end": 1e-4},
+    **{"discount": 0.98, "entropy_coef": 0.05, "entropy_coef_end": 0.02, "hidden": (32, 32)},
+}
 CALIBRATION = (
     *_variants(BASES[0], *_ON_POLICY, {"epochs": 3}, {"num_envs": 16}),
     *_variants(BASES[1], *_ON_POLICY, {"num_envs": 16}),
@@ -71,6 +76,11 @@ CALIBRATION = (
     Case("a2c", "Pendulum-v1", 1_000_000),  # with 200,000 it ends worse than it begins
     Case("dqn", "MountainCar-v0", 30_000),
     Case("dqn", "FrozenLake-v1", 30_000),
+    Case("ppo", "HalfCheetah-v5", 300_000),
+    Case("ppo", "InvertedPendulum-v5", 200_000),
+    Case("ppo", "Hopper-v5", 300_000),
+    Case("a2c", "InvertedPendulum-v5", 200_000),
+    Case("ppo", "fixed:InvertedPendulum-v5", 819_200, _ROBOT),
 )
 HELD_OUT_HEALTHY = (
     *_variants(
@@ -85,6 +95,10 @@ HELD_OUT_HEALTHY = (
     Case("ppo", "MinAtar/Asterix-v1", 100_000),
     Case("ppo", "MountainCarContinuous-v0", 100_000),
     Case("a2c", "MountainCarContinuous-v0", 100_000),
+    Case("ppo", "Walker2d-v5", 300_000),
+    Case("ppo", "Reacher-v5", 200_000),
+    Case("ppo", "Swimmer-v5", 300_000),
+    Case("a2c", "Reacher-v5", 200_000),
 )
 
 # Sound runs of `teach`, by an oracle: the first for the limits, the others are reported.

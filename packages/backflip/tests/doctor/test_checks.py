@@ -91,6 +91,21 @@ def test_runs_of_teach_have_the_most_lenient_limit_of_the_algorithm():
     assert limit_of(check, other, known) == pytest.approx(0.45), "taught runs loosen no other limit"
 
 
+def test_levels_and_movements_of_rewards_count_only_where_their_scale_stays():
+    rises, check = 100.0 * np.arange(POINTS), BY_ID["REW-UNRELATED"]
+    needed = {"episode_return_mean": rises, "reward_mean": -rises, "episode_length_mean": 50.0}
+    assert run_check(check, log("ppo", {"normalize_rewards": False}, **needed)) is not None
+    assert run_check(check, log("dqn", **needed)) is not None
+    assert run_check(check, log("ppo", {"normalize_rewards": True}, **needed)) is None
+    assert run_check(check, replace(log("ppo", **needed), library="sb3")) is None, "unknown"
+    level = SAMPLES["PV-LEVEL-LOW"].broken
+    assert run_check(BY_ID["PV-LEVEL-LOW"], level) is not None
+    taught = replace(
+        level, signals={**level.signals, "fresh_evidence": level.signals["reward_mean"]}
+    )
+    assert run_check(BY_ID["PV-LEVEL-LOW"], taught) is None
+
+
 def test_what_depends_on_the_environment_has_one_limit_for_all_kinds():
     known = {
         "ppo/discrete": {"REW-LARGE": Healthy(10, 0.0, 0.0)},

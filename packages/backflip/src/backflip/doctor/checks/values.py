@@ -91,10 +91,11 @@ def level(log: Log) -> Signal | None:
 
     It is NaN where rewards had both signs: their mean then says nothing. A constant reward r gives
     values between r / (1 - γ) (1 - (1 - γ^L) / (L (1 - γ))), the mean over an episode of L env
-    steps that ends, and r / (1 - γ), that of one that does not.
+    steps that ends, and r / (1 - γ), that of one that does not. A learned reward changes with each
+    fit, and values follow it later: nothing is measured.
     """
     discount = log.setting("discount")
-    if discount is None or not 0 <= discount < 1:
+    if log.teaches or discount is None or not 0 <= discount < 1:
         return None
     horizon = 1.0 / (1.0 - discount)
     lengths = log.signals["episode_length_mean"]
