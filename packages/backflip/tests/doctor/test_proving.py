@@ -116,7 +116,7 @@ def test_what_cannot_be_repeated_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no setting that can be changed"):
         prove(found._replace(causes=[]), repetition_of(A_RUN, tmp_path))
     taught: Any = SimpleNamespace(manifest={"command": "teach"}, short="ABC")
-    with pytest.raises(UsageError, match="ABC is none"):
+    with pytest.raises(UsageError, match="ABC is a run of `teach`"):
         repetition_of(taught, tmp_path)
 
 

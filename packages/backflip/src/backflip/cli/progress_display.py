@@ -67,8 +67,8 @@ class Display:
 
     Args:
         console: where; by default stderr.
-        doctor: called after phases with the run's folder; returns notes, and an addition to the
-            line of metrics.
+        doctor: called with the run's folder at each progress; returns notes, and an addition to
+            the line of metrics.
     """
 
     def __init__(self, console: Console | None = None, doctor: Doctor | None = None) -> None:

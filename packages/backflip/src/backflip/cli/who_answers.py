@@ -88,12 +88,12 @@ def labelling_of(options: argparse.Namespace, teacher: str) -> "LabellingSetting
 @contextlib.contextmanager
 def display_for(teacher: str | None) -> "Generator[Report | None, None, None]":
     """Yield the progress display; None if a person answers in the same terminal."""
-    from backflip.cli.progress_display import Display
-    from backflip.doctor.live import LiveDoctor
-
     if teacher == "terminal":
         yield None
         return
+    from backflip.cli.progress_display import Display
+    from backflip.doctor.live import LiveDoctor
+
     with Display(doctor=LiveDoctor()) as display:
         yield display
 

@@ -6,9 +6,9 @@ healthy runs. `benchmarks/faults/calibrate.py` measures them. The limit is
     worst ± max(MARGIN |worst - typical|, the check's least margin)
 
 of the runs of the same kind, away from the typical run. Kinds are the algorithm and the kind of
-actions, as `ppo/discrete`; runs of `teach` are `ppo+teach/discrete`. For runs of other libraries,
-which were not measured, and for runs of `teach`, of which few were, the most lenient limit of the
-algorithm is used, and without any of the algorithm, that of all kinds.
+actions, as `ppo/discrete`; runs of `teach` are `ppo+teach/discrete`. Runs of
+other libraries were not measured, and few runs of `teach` were: these get the most lenient limit of
+the algorithm, and without any of the algorithm, that of all kinds.
 """
 
 import json

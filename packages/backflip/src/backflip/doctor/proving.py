@@ -60,7 +60,7 @@ class Trial(NamedTuple):
         returns: the final return of each seed.
         run: the id of the run.
         gain: how far the mean return is above that of the unchanged repetition, in the larger
-            deviation of the seeds; 0 for that repetition itself.
+            deviation of the seeds.
     """
 
     cause: str
@@ -135,7 +135,8 @@ def repetition_of(run: Run, home: Path) -> Repeat:
         UsageError: it is no run of `train`.
     """
     if run.manifest["command"] != "train":
-        raise UsageError(f"`--prove` repeats runs of `train`, and {run.short} is none")
+        kind = run.manifest["command"]
+        raise UsageError(f"`--prove` repeats runs of `train`; {run.short} is a run of `{kind}`")
 
     def repeat(change: Mapping[str, Any], question: str) -> Repeated:
         settings = {**current_names(run.config["settings"]), **change}

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple, final
 
+from backflip.doctor.log import GPU_USE
+
 
 @final
 class Meaning(NamedTuple):
@@ -83,7 +85,7 @@ SIGNALS: Mapping[str, Meaning] = {
     "env_steps": Meaning("env steps so far", "the step of every logged value"),
     "env_steps_per_second": Meaning("speed since the last value", "not an average since the start"),
     "seconds": Meaning("time since the start", "time.monotonic() - start"),
-    "gpu0/utilisation_percent": Meaning(
+    GPU_USE: Meaning(
         "use of the first GPU by all programs, in percent", "backflip and runshelf log it"
     ),
     "memory_mib": Meaning("resident memory in MiB", "psutil.Process().memory_info().rss / 2**20"),

@@ -3,10 +3,9 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import Log, Signal
+from backflip.doctor.log import GPU_USE, Log, Signal
 from backflip.doctor.measures import after, largest, or_none, smoothed
 
-GPU_USE = "gpu0/utilisation_percent"
 WARM = 0.1  # share of the budget
 EARLY, LATE = 0.3, 0.5
 _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"

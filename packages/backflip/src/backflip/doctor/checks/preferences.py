@@ -115,7 +115,7 @@ CHECKS = (
         "convention",
         "Sides are random: such answers do not come from looking, or the sides were mixed up.",
         {"labels": 0.95},
-        f"{_RAHTZ}; docs/people.md",
+        f"{_RAHTZ}; docs/teachers.md#careless-answers",
         limit=ONE_KEY,
     ),
     Check(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import Log, Signal
+from backflip.doctor.log import GPU_USE, Log, Signal
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.own_labels import signals_of_labels
 from runshelf.store.columns import Column
@@ -14,7 +14,6 @@ from runshelf.store.run import Run
 from runshelf.store.series import NOT_METRICS, series_by_seed
 
 _AXES = ("env_steps", "step")
-GPU_USE = "gpu0/utilisation_percent"
 _AS_METRICS = ("seconds", "env_steps", "episodes")
 
 
