@@ -18,6 +18,9 @@ to their neighbours, as long as a model is not improbable beside the best one fo
 no part in the mean. With n labels and F active features the matrices are n x n or F x F, whichever
 is cheaper. All is done on the host: nothing is compiled, so nothing is padded.
 
+The share ε of random answers is part of a model, too. With a fixed one in ten, a teacher who errs
+more often makes large variances improbable, and features of chance explain the wrong answers.
+
 Ties are not half a label for each side: then each tie would say that the logit is near zero, and
 the evidence would choose too small a variance α for the labels that are not ties.
 
@@ -43,6 +46,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt32
 
 from backflip.rewards.linear.posterior import (
+    TIE,
     Answers,
     Design,
     MostProbable,
@@ -54,9 +58,11 @@ from backflip.rewards.linear.posterior import (
 MEMBERS = 16
 IN_PLAY = 0.1  # prior probability that a group is active
 VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
+# ε candidates, shares of random answers (half of them wrong), with their prior probabilities.
+NOISES = {0.1: 0.8, 0.2: 0.15, 0.4: 0.05}
 # The neighbours of a model are fitted if it is at least this probable, relative to the best one.
 IMPROBABLE = 1e-2
-MARGIN = 5.0  # in nats: a fit ends early only if its model is improbable by so much more
+MARGIN = 5.0  # in nats: a fit ends early, or is left out, only if improbable by so much more
 
 
 class Labelled(NamedTuple):
@@ -75,22 +81,31 @@ class Ensemble(NamedTuple):
     """The fitted mixture of models, and members fitted to bootstrap samples.
 
     Attributes:
-        models: the most probable w for each combination of variances that was fitted.
-        variances: α of each group in these combinations.
-        chances: the posterior probability of each of these combinations.
+        models: the most probable w of each model that was fitted.
+        variances: α of each group in these models.
+        noises: ε of each of these models.
+        chances: the posterior probability of each of these models.
         members: the most probable w of each member given its bootstrap sample.
         drawn: how often each label is in a member's bootstrap sample; 0 means held out.
-        log_evidence: the log evidence of each of these combinations, in nats.
-        tie_widths: θ of each of these combinations; 0 without ties.
+        log_evidence: the log evidence of each of these models, in nats.
+        tie_widths: θ of each of these models; 0 without ties.
     """
 
     models: Float[np.ndarray, "V F"]
     variances: Float[np.ndarray, "V G"]
+    noises: Float[np.ndarray, " V"]
     chances: Float[np.ndarray, " V"]
     members: Float[np.ndarray, "M F"]
     drawn: Float[np.ndarray, "M n"]
     log_evidence: Float[np.ndarray, " V"]
     tie_widths: Float[np.ndarray, " V"]
+
+
+class _Grid(NamedTuple):
+    """The models that may be fitted: α of each group, and ε."""
+
+    variances: Float[np.ndarray, "V G"]
+    noises: Float[np.ndarray, " V"]
 
 
 def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"]) -> Ensemble:
@@ -105,29 +120,42 @@ def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"])
     drawn = _bootstrap(rng, len(labelled.left_preferred))
     if not np.isfinite(labelled.difference).all():
         return _unknown(sum(groups), len(groups), drawn)
-    scaled = _scaled_groups(labelled, groups)
-    grid = _combinations(len(groups))
+    scaled, grid = _scaled_groups(labelled, groups), _grid(len(groups))
     found = _search(scaled, grid, labelled.left_preferred)
     at, fits = list(found), list(found.values())
+    variances, noises = grid.variances[at], grid.noises[at]
     log_evidence = np.array([one.log_evidence for one in fits])
     chances = _softmax(log_evidence + _log_prior(grid)[at])
-    choices = rng.choice(len(at), MEMBERS, p=chances)
-    members = [
-        _member(scaled, grid[at[v]], labelled.left_preferred, fits[v].point, counts)
-        for v, counts in zip(choices, drawn, strict=True)
-    ]
-    models = [_unscaled(scaled, grid[v], one.weights) for v, one in found.items()]
-    widths = np.array([one.tie_width for one in fits])
+    members: list[np.ndarray] = []
+    for v, counts in zip(rng.choice(len(at), MEMBERS, p=chances), drawn, strict=True):
+        sample = Answers(counts, labelled.left_preferred, float(noises[v]))
+        members.append(_member(scaled, variances[v], sample, fits[v].point))
     return Ensemble(
-        np.stack(models), grid[at], chances, np.stack(members), drawn, log_evidence, widths
+        np.stack([_unscaled(scaled, *one) for one in zip(variances, fits, strict=True)]),
+        variances,
+        noises,
+        chances,
+        np.stack(members),
+        drawn,
+        log_evidence,
+        np.array([one.tie_width for one in fits]),
     )
 
 
 def _unknown(features: int, groups: int, drawn: Float[np.ndarray, "M n"]) -> Ensemble:
     """Return an ensemble of NaN."""
     models = np.full((1, features), np.nan)
-    rest = np.full((1, groups), np.nan), np.ones(1), np.repeat(models, MEMBERS, 0), drawn
-    return Ensemble(models, *rest, np.full(1, np.nan), np.full(1, np.nan))
+    unknown = np.full(1, np.nan)
+    members = np.repeat(models, MEMBERS, 0)
+    variances = np.full((1, groups), np.nan)
+    return Ensemble(models, variances, unknown, np.ones(1), members, drawn, unknown, unknown)
+
+
+def _grid(groups: int) -> _Grid:
+    """Return each combination of variances with each share of random answers."""
+    variances, noises = _combinations(groups), np.array(list(NOISES))
+    of_each = np.tile(variances, (len(noises), 1))
+    return _Grid(of_each, np.repeat(noises, len(variances)))
 
 
 def _combinations(groups: int) -> Float[np.ndarray, "V G"]:
@@ -146,30 +174,33 @@ def _is_candidate(variances: tuple[float, ...]) -> bool:
 
 
 def _search(
-    scaled: "_Scaled", grid: Float[np.ndarray, "V G"], left_preferred: Float[np.ndarray, " n"]
+    scaled: "_Scaled", grid: _Grid, left_preferred: Float[np.ndarray, " n"]
 ) -> dict[int, MostProbable]:
-    """Return the fits of the combinations that may be probable, by their number in the grid.
+    """Return the fits of the models that may be probable, by their number in the grid.
 
     First those with one active group. Then, the most probable one first, the neighbours of each
-    that is not improbable. So a missing one is a neighbour of improbable ones only. Steps begin
-    at the neighbour's logits.
+    that is not improbable. So a missing one is a neighbour of improbable ones only, or would be
+    improbable even if it were sure of every answer. Steps begin at the neighbour's logits.
     """
     log_prior, near = _log_prior(grid), _neighbours(grid)
-    answers = Answers(np.ones(len(left_preferred)), left_preferred)
+    most = log_prior + _largest_evidence(grid, left_preferred)
+    once = np.ones(len(left_preferred))
     found: dict[int, MostProbable] = {}
     tried: set[int] = set()
 
     def add(wanted: Bool[np.ndarray, " V"], start: Point) -> None:
-        best = max(map(worth, found), default=-math.inf)
         for v in map(int, np.flatnonzero(wanted)):
-            if v not in found:
-                least = best + math.log(IMPROBABLE) - MARGIN - float(log_prior[v])
-                found[v] = most_probable(_design(scaled, grid[v]), answers, start, least)
+            least = max(map(worth, found), default=-math.inf) + math.log(IMPROBABLE) - MARGIN
+            if v not in found and most[v] >= least:
+                answers = Answers(once, left_preferred, float(grid.noises[v]))
+                design = _design(scaled, grid.variances[v])
+                found[v] = most_probable(design, answers, start, least - float(log_prior[v]))
 
     def worth(v: int) -> float:
         return found[v].log_evidence + float(log_prior[v])
 
-    add((grid > 0).sum(1) == 1, Point(np.zeros(len(left_preferred)), 0.0))
+    single = (grid.variances > 0).sum(1) == 1
+    add(single, Point(np.zeros(len(left_preferred)), 0.0))
     while True:
         least = max(map(worth, found)) + math.log(IMPROBABLE)
         fresh = [v for v in found if v not in tried and worth(v) >= least]
@@ -180,36 +211,48 @@ def _search(
         add(near[best], found[best].point)
 
 
-def _neighbours(grid: Float[np.ndarray, "V G"]) -> Bool[np.ndarray, "V V"]:
-    """Return which combinations are neighbours: that differ in the variance of one group.
+def _largest_evidence(
+    grid: _Grid, left_preferred: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, " V"]:
+    """Return n log(1 - ε + ε/K), the log evidence of a model that is sure of all n answers.
 
-    Groups with a common variance count as one, because it changes together: with three active
-    groups, what counts is whether one more is active. All groups are neighbours of three.
+    K is the number of answers in use: 3, or 2 without ties.
     """
-    active = grid > 0
+    answers = 3 if (left_preferred == TIE).any() else 2
+    return len(left_preferred) * np.log1p(grid.noises * (1 / answers - 1))
+
+
+def _neighbours(grid: _Grid) -> Bool[np.ndarray, "V V"]:
+    """Return which models are neighbours: that differ in the variance of one group, or in ε.
+
+    Those that differ in ε are neighbours if no other candidate of ε is between them. Groups with a
+    common variance count as one, because it changes together: with three active groups, what
+    counts is whether one more is active. All groups are neighbours of three.
+    """
+    variances = grid.variances
+    active = variances > 0
     more = (active[:, None] != active[None]).sum(-1)
-    apart = (grid[:, None] != grid[None]).sum(-1)
+    apart = (variances[:, None] != variances[None]).sum(-1)
+    levels = np.searchsorted(sorted(NOISES), grid.noises)
+    steps = np.abs(levels[:, None] - levels[None])
     many = active.sum(1) >= 3
     common = many[:, None] | many[None]
-    return np.where(
+    near = np.where(
         common, (more <= 1) | (many[:, None] & active.all(1, keepdims=True).T), apart <= 1
     )
+    return (near & (steps == 0)) | ((apart == 0) & (steps == 1))
 
 
 def _member(
-    scaled: "_Scaled",
-    variances: Float[np.ndarray, " G"],
-    left_preferred: Float[np.ndarray, " n"],
-    start: Point,
-    counts: Float[np.ndarray, " n"],
+    scaled: "_Scaled", variances: Float[np.ndarray, " G"], sample: Answers, start: Point
 ) -> Float[np.ndarray, " F"]:
     """Return the most probable w given a bootstrap sample."""
-    rows = np.flatnonzero(counts)
+    rows = np.flatnonzero(sample.weight)
     design = _design(scaled, variances).rows(rows)
-    answers = Answers(counts[rows], left_preferred[rows])
+    answers = Answers(sample.weight[rows], sample.left_preferred[rows], sample.noise)
     there = Point(start.logits[rows], start.log_width)
     best = most_probable(design, answers, there, -math.inf)
-    return _unscaled(scaled, variances, best.weights)
+    return _unscaled(scaled, variances, best)
 
 
 def prior_variances(
@@ -267,24 +310,25 @@ def _design(scaled: _Scaled, variances: Float[np.ndarray, " G"]) -> Design:
 
 
 def _unscaled(
-    scaled: _Scaled, variances: Float[np.ndarray, " G"], found: Float[np.ndarray, " f"]
+    scaled: _Scaled, variances: Float[np.ndarray, " G"], found: MostProbable
 ) -> Float[np.ndarray, " F"]:
     """Return the weights of all features, given those of `_design`."""
     sizes = [part.shape[1] for part in scaled.parts]
     weights = np.zeros(sum(sizes))
-    weights[np.repeat(variances > 0, sizes)] = found
+    weights[np.repeat(variances > 0, sizes)] = found.weights
     return (weights * np.repeat(np.sqrt(variances) * scaled.scales, sizes)).astype(np.float32)
 
 
-def _log_prior(grid: Float[np.ndarray, "V G"]) -> Float[np.ndarray, " V"]:
-    """Return the log prior odds of each combination against that of no active group.
+def _log_prior(grid: _Grid) -> Float[np.ndarray, " V"]:
+    """Return the log prior odds of each model against no active group, plus log P(ε).
 
-    A group is active with probability `IN_PLAY`; then all combinations of `grid` with the same
-    active groups are equally likely.
+    A group is active with probability `IN_PLAY`; then all combinations of variances with the same
+    active groups are equally likely. ε has the probabilities of `NOISES`.
     """
-    active = grid > 0
-    alike = (active[:, None] == active[None]).all(-1).sum(1)
-    return active.sum(1) * math.log(IN_PLAY / (1.0 - IN_PLAY)) - np.log(alike)
+    active = grid.variances > 0
+    alike = (active[:, None] == active[None]).all(-1).sum(1) / len(NOISES)
+    of_noise = np.log([NOISES[float(noise)] for noise in grid.noises])
+    return active.sum(1) * math.log(IN_PLAY / (1.0 - IN_PLAY)) - np.log(alike) + of_noise
 
 
 def _softmax(x: Float[np.ndarray, " V"]) -> Float[np.ndarray, " V"]:

@@ -410,6 +410,7 @@ def _metrics(
     return measured | {
         "reward_model_log_evidence": float(ensemble.log_evidence.max()),
         TIE_WIDTH: float(ensemble.tie_widths @ ensemble.chances),
+        "reward_model_noise": float(ensemble.noises @ ensemble.chances),
     }
 
 

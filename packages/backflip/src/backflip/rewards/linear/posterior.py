@@ -1,9 +1,9 @@
 """The most probable weights of one linear model, given the labels, and its log evidence.
 
 The prior is w ~ N(0, I), the logits of the labels are Φ w. Answers follow the ordinal model of
-`backflip.core.losses.answer_probabilities` with ε = 0.1, whose width θ of ties is fitted with w
-under a log-normal prior; θ is 0 for a teacher who never answers with a tie. The evidence is in
-Laplace's approximation, with the Fisher information as the curvature.
+`backflip.core.losses.answer_probabilities` with a given share ε of random answers. Its width θ of
+ties is fitted with w under a log-normal prior; θ is 0 for a teacher who never answers with a tie.
+The evidence is in Laplace's approximation, with the Fisher information as the curvature.
 
 Source: Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", sections 3.4 and 3.7;
 Chu & Ghahramani 2005, "Gaussian processes for ordinal regression", JMLR 6 (ordinal answers).
@@ -19,7 +19,6 @@ from scipy.linalg import cho_solve
 
 from backflip.core.losses import NO_TIES
 
-NOISE = 0.1
 NEWTON_STEPS = 30  # at most
 HALVINGS = 5  # at most, of a step that is too long; with noise the log-likelihood is not concave
 SMALLEST_GAIN = 1e-2  # in nats: a step that gains less is the last one
@@ -31,10 +30,11 @@ LABELS_PER_FEATURE = 1.4
 
 
 class Answers(NamedTuple):
-    """How often each answer counts, and the answers."""
+    """How often each answer counts, the answers, and the share ε of random ones, in (0, 1)."""
 
     weight: Float[np.ndarray, " n"]
     left_preferred: Float[np.ndarray, " n"]
+    noise: float
 
 
 class Point(NamedTuple):
@@ -240,9 +240,9 @@ class _Score(NamedTuple):
 
 def _score(point: Point, answers: Answers) -> _Score:
     """Return the score of logits and of the logarithm of the tie width."""
-    weight, preferred = answers
+    weight, preferred, noise = answers
     width = math.exp(point.log_width) if (preferred == TIE).any() else NO_TIES
-    every = _probabilities(point.logits, width)
+    every = _probabilities(point.logits, width, noise)
     chosen = np.array([0.0, TIE, 1.0])[:, None] == preferred
     p, m, w, mm, mw, ww = (np.where(chosen, x, 0.0).sum(0) for x in every)
     p_m, p_w = m / p, w / p
@@ -272,7 +272,7 @@ class _Probabilities(NamedTuple):
     ww: Float[np.ndarray, "3 n"]
 
 
-def _probabilities(logits: Float[np.ndarray, " n"], width: float) -> _Probabilities:
+def _probabilities(logits: Float[np.ndarray, " n"], width: float, noise: float) -> _Probabilities:
     """Return those of `backflip.core.losses.answer_probabilities`, with their derivatives.
 
     If θ is 0, nobody answers with a tie. The p of a tie is then a positive number all the same, so
@@ -281,16 +281,18 @@ def _probabilities(logits: Float[np.ndarray, " n"], width: float) -> _Probabilit
     left, right = (0.5 + 0.5 * np.tanh(0.5 * (sign * logits - width)) for sign in (1.0, -1.0))
     up, down = left * (1.0 - left), right * (1.0 - right)
     up_bend, down_bend = up * (1.0 - 2.0 * left), down * (1.0 - 2.0 * right)
-    p = _of_answers(right, left) + NOISE / (3 if width else 2)
-    p[1] += 1.0 - NOISE
-    in_width = _of_answers(-width * down, -width * up)
+    informed = 1.0 - noise
+    p = informed * _of_answers(right, left) + noise / (3 if width else 2)
+    p[1] += informed
+    in_width = informed * _of_answers(-width * down, -width * up)
+    bend = informed * _of_answers(down_bend, up_bend)
     return _Probabilities(
         p,
-        _of_answers(-down, up),
+        informed * _of_answers(-down, up),
         in_width,
-        _of_answers(down_bend, up_bend),
-        _of_answers(width * down_bend, -width * up_bend),
-        in_width + width**2 * _of_answers(down_bend, up_bend),
+        bend,
+        informed * _of_answers(width * down_bend, -width * up_bend),
+        in_width + width**2 * bend,
     )
 
 
@@ -298,7 +300,7 @@ def _of_answers(
     right: Float[np.ndarray, " n"], left: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "3 n"]:
     """Return the rows of right, tie and left, of which a tie gets minus the sum."""
-    return (1.0 - NOISE) * np.stack([right, -right - left, left])
+    return np.stack([right, -right - left, left])
 
 
 def _width_volume(score: _Score) -> float:
