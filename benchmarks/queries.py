@@ -28,8 +28,8 @@ from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.registry import make_reward_model
 from backflip.rewards.representations.additive import AdditiveFeatures
 from backflip.training.build import build
+from backflip.training.candidate_clips import Found, some_clips
 from backflip.training.query_choice import Known, QueryChoice
-from backflip.training.query_maker import Found, some_clips
 from backflip.training.teach_config import TeachConfig, teach_settings
 from runshelf.statistics import mean_interval
 

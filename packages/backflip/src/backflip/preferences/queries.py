@@ -176,11 +176,26 @@ def farthest_first(
     nearest = np.linalg.norm(differences, axis=1)
     for one in labelled:
         nearest = np.minimum(nearest, _apart(differences, one))
-    chosen = list[int]()
-    for _ in range(min(count, len(differences))):
+    return greedy_cover(nearest, lambda i: _apart(differences, differences[i]), count)
+
+
+def greedy_cover(
+    nearest: Float[np.ndarray, " candidates"],
+    distances_from: Callable[[int], Float[np.ndarray, " candidates"]],
+    count: int,
+) -> Int[np.ndarray, " chosen"]:
+    """Return the places of candidates, each farthest from what is covered and those before it.
+
+    Args:
+        nearest: the distance of each candidate to the nearest point that is covered already.
+        distances_from: returns the distances of all candidates to one of them.
+        count: how many to choose; all if there are fewer.
+    """
+    nearest, chosen = nearest.copy(), list[int]()
+    for _ in range(min(count, len(nearest))):
         best = int(np.argmax(nearest))
         chosen.append(best)
-        nearest = np.minimum(nearest, _apart(differences, differences[best]))
+        nearest = np.minimum(nearest, distances_from(best))
         nearest[chosen] = -1.0
     return np.array(chosen, int)
 

@@ -26,7 +26,7 @@ from backflip.preferences.labels import (
     packed_clip,
 )
 from backflip.preferences.trajectories import Trajectories, clip_at, windows
-from backflip.training.query_maker import CANDIDATE_CLIPS, some_clips
+from backflip.training.candidate_clips import CANDIDATE_CLIPS, some_clips
 from backflip.training.recorded_clips import Recorded, about_source, kept_clips, read_recorded
 from backflip.training.teach_config import TeachConfig
 from runshelf.errors import UsageError, shown

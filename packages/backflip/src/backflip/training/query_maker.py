@@ -8,17 +8,7 @@ from jaxtyping import Int
 
 from backflip.core.types import Transition
 from backflip.preferences.clip_sets import NewSet, add_sets
-from backflip.preferences.clips import (
-    Clip,
-    Window,
-    cut,
-    ends_inside,
-    episode_step,
-    observed,
-    to_arrays,
-    windows,
-    with_pictures,
-)
+from backflip.preferences.clips import Clip, observed, to_arrays
 from backflip.preferences.distinctness import UNKNOWN
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.labels import LabelStore, NewQuery
@@ -30,13 +20,12 @@ from backflip.preferences.rankings import (
     uniform_sets,
 )
 from backflip.rewards.interface import RewardModel
+from backflip.training.candidate_clips import CANDIDATE_CLIPS, Found, rare_clips, some_clips
 from backflip.training.fresh_pairs import ChosenPair, FreshPairs
 from backflip.training.query_choice import Known, QueryChoice
 from backflip.training.teach_config import TeachConfig
 from runshelf.errors import UsageError
 
-CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
-END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
 FRESH = 2  # separates the random numbers of fresh pairs from those that choose other clips
 
 
@@ -117,7 +106,7 @@ class QueryMaker:
     ) -> "_Drawn":
         """Return the clips to choose from, and the fresh pairs."""
         rng = np.random.default_rng([seed, 1 + env_steps])
-        clips, begins, newest = self._clips(rng, random_clips, record)
+        clips, begins, newest = self._clips(rng, random_clips, record, known)
         own = np.random.default_rng([seed, 1 + env_steps, FRESH])
         checks = self._fresh.draw(
             own, seed, clips[:newest], random_clips, known.reward, fresh, env_steps, known.tie_width
@@ -196,7 +185,11 @@ class QueryMaker:
         return {"left": both[0], "right": both[1]}
 
     def _clips(
-        self, rng: np.random.Generator, random_clips: Sequence[Clip], record: Transition | None
+        self,
+        rng: np.random.Generator,
+        random_clips: Sequence[Clip],
+        record: Transition | None,
+        known: Known,
     ) -> tuple[Sequence[Clip], Int[np.ndarray, " clips"], int]:
         """Return the clips to choose from, where in their episodes they begin, how many are new.
 
@@ -210,7 +203,8 @@ class QueryMaker:
             random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
             count = CANDIDATE_CLIPS - len(random) if self._config.random_share < 1 else 0
             length, shown = self._config.clip_length, self._shows_clips
-            found = some_clips(rng, record, length, count, shown=shown)
+            rare = rare_clips(record, known.comparisons, count)
+            found = some_clips(rng, record, length, count, shown=shown, rare=rare)
             clips = [*found.clips, *random]
         if len(clips) < 2:
             length = self._config.clip_length
@@ -232,30 +226,3 @@ class _Drawn(NamedTuple):
     clips: Sequence[Clip]
     begins: Int[np.ndarray, " clips"]
     checks: Sequence[ChosenPair]
-
-
-class Found(NamedTuple):
-    """Clips of a record, and the env step of its episode at which each begins; -1 if unknown."""
-
-    clips: list[Clip]
-    begins: list[int]
-
-
-def some_clips(
-    rng: np.random.Generator, record: Transition, length: int, count: int, *, shown: bool
-) -> Found:
-    """Return at most `count` random clips of one seed's record, with pictures if `shown`.
-
-    Up to `END_SHARE` of them contain the end of an episode, however rare ends are: they decide
-    whether an end is good, and only they can show that a goal was reached.
-    """
-    found: Sequence[Window] = windows(record, length)
-    found = with_pictures(record, found, length) if shown else found
-    order = rng.permutation(len(found))
-    ends = np.array(ends_inside(record, found, length), bool)[order]
-    first = np.flatnonzero(ends)[: round(END_SHARE * count)]
-    rest = np.delete(np.arange(len(order)), first)
-    chosen = order[np.concatenate([first, rest])[:count]]
-    places = [found[i] for i in rng.permutation(chosen)]
-    begins = [episode_step(record, place) for place in places]
-    return Found([cut(record, place, length) for place in places], begins)

@@ -19,7 +19,7 @@ from backflip.preferences.minari_data import PREFIX, read_minari
 from backflip.preferences.schedule import label_schedule
 from backflip.preferences.trajectories import Trajectories, clip_at, windows
 from backflip.preferences.trajectory_file import read_trajectories
-from backflip.training.query_maker import CANDIDATE_CLIPS
+from backflip.training.candidate_clips import CANDIDATE_CLIPS
 from backflip.training.teach_config import TeachConfig
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.run import Run

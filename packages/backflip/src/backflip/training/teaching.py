@@ -36,6 +36,7 @@ from backflip.rewards.interface import (
     RewardModel,
 )
 from backflip.training.build import Built, env_args_of
+from backflip.training.candidate_clips import some_clips
 from backflip.training.continuation import before_of, planned, pretraining_updates
 from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
 from backflip.training.exploring import TIE, Exploring
@@ -46,7 +47,7 @@ from backflip.training.label_pictures import write_label_pictures
 from backflip.training.memory import report_replay_memory
 from backflip.training.policy import refuse_changed
 from backflip.training.query_choice import Known
-from backflip.training.query_maker import QueryMaker, some_clips
+from backflip.training.query_maker import QueryMaker
 from backflip.training.recorded_clips import recorded_clips, said_of
 from backflip.training.restart import restart_phase, restarted
 from backflip.training.result import Result

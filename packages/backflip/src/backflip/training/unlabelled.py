@@ -22,7 +22,7 @@ from backflip.rewards.interface import (
     ObservedClip,
     RewardModel,
 )
-from backflip.training.query_maker import some_clips
+from backflip.training.candidate_clips import some_clips
 from backflip.training.teach_config import TeachConfig
 
 PAIRS = 64  # of each seed

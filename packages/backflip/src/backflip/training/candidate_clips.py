@@ -1,0 +1,114 @@
+"""Chooses the clips of a record from which queries are made.
+
+Most are uniform over the record. Some are of what is rare: the ends of episodes always, and other
+rare behaviour while most answers are ties. A pendulum that falls in ten of 1,000 env steps and
+then hangs shows its fall in one clip of a hundred; all other pairs are ties and say nothing.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from backflip.core.types import Transition
+from backflip.preferences.clips import (
+    Clip,
+    Window,
+    cut,
+    ends_inside,
+    episode_step,
+    windows,
+    with_pictures,
+)
+from backflip.preferences.queries import greedy_cover
+from backflip.rewards.interface import LabelledComparison
+from backflip.rewards.linear.posterior import TIE
+
+CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
+END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
+RARE_SHARE = 0.5  # of clips of rare behaviour, while most answers are ties
+MANY_TIES = 0.5  # share of ties above which most answers are ties
+SEARCHED = 3_000  # windows among which rare ones are searched for; more cost seconds a round
+
+
+class Found(NamedTuple):
+    """Clips of a record, and the env step of its episode at which each begins; -1 if unknown."""
+
+    clips: list[Clip]
+    begins: list[int]
+
+
+def rare_clips(record: Transition, labels: Sequence[LabelledComparison], count: int) -> int:
+    """Return how many of `count` clips of a record should be of rare behaviour.
+
+    None of images: the mean picture of a clip hardly differs where its behaviour does.
+    """
+    ties = [label.left_preferred == TIE for label in labels]
+    many = bool(ties) and float(np.mean(ties)) > MANY_TIES
+    is_pictures = np.ndim(record.obs) > 3
+    return round(RARE_SHARE * count) if many and not is_pictures else 0
+
+
+def some_clips(
+    rng: np.random.Generator,
+    record: Transition,
+    length: int,
+    count: int,
+    *,
+    shown: bool,
+    rare: int = 0,
+) -> Found:
+    """Return at most `count` clips of one seed's record, in random order.
+
+    Args:
+        rng: draws the clips.
+        record: transitions (T', M).
+        length: env steps in a clip.
+        count: how many clips. Up to `END_SHARE` of those that are not rare contain the end of an
+            episode, however rare ends are: they decide whether an end is good, and only they can
+            show that a goal was reached. The rest is uniform.
+        shown: whether the clips need pictures.
+        rare: how many of them are of rare behaviour.
+    """
+    found: Sequence[Window] = windows(record, length)
+    found = with_pictures(record, found, length) if shown else found
+    order = rng.permutation(len(found))
+    ends = np.array(ends_inside(record, found, length), bool)[order]
+    first = np.flatnonzero(ends)[: round(END_SHARE * (count - rare))]
+    order = order[np.concatenate([first, np.delete(np.arange(len(order)), first)])]
+    chosen = order[: count - rare]
+    if rare:
+        some = [found[i] for i in order[:SEARCHED]]
+        features = clip_features(record, some, length)
+        chosen = np.concatenate([chosen, order[farthest(features, len(chosen), rare)]])
+    places = [found[i] for i in rng.permutation(chosen)]
+    begins = [episode_step(record, place) for place in places]
+    return Found([cut(record, place, length) for place in places], begins)
+
+
+def clip_features(
+    record: Transition, places: Sequence[Window], length: int
+) -> Float[np.ndarray, "clips F"]:
+    """Return the mean and the standard deviation of each observed number over each clip.
+
+    Each of them has a standard deviation of 1 over all clips, or is constant.
+    """
+    seen = (cut(record, place, length).obs for place in places)
+    features = np.array([np.concatenate([x.mean(0), x.std(0)]) for x in seen], np.float64)
+    return features / np.maximum(features.std(0), 1e-12)
+
+
+def farthest(
+    features: Float[np.ndarray, "clips F"], kept: int, count: int
+) -> Int[np.ndarray, " found"]:
+    """Return the places of `count` clips, each farthest from the first `kept` and those before it.
+
+    Source: Gonzalez 1985, the greedy k-center rule.
+    """
+    others = features[kept:]
+    nearest = np.full(len(others), np.inf)
+    for one in features[:kept]:
+        nearest = np.minimum(nearest, np.linalg.norm(others - one, axis=1))
+    far = greedy_cover(nearest, lambda i: np.linalg.norm(others - others[i], axis=1), count)
+    return kept + far

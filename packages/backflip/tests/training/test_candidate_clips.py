@@ -1,0 +1,93 @@
+"""Which clips of a record queries are made from."""
+
+import numpy as np
+import pytest
+
+from backflip.core.types import Transition
+from backflip.preferences.clips import windows
+from backflip.rewards.interface import LabelledComparison
+from backflip.training.candidate_clips import (
+    RARE_SHARE,
+    clip_features,
+    farthest,
+    rare_clips,
+    some_clips,
+)
+
+LENGTH = 10
+
+
+def hanging(horizon=400, envs=5, fall=12):
+    """Return a record in which each pendulum falls in the first steps, and then hangs still."""
+    rng = np.random.default_rng(0)
+    angle = np.where(np.arange(horizon) < fall, np.arange(horizon) / fall, 1.0)
+    place = np.cumsum(rng.normal(size=(horizon, envs)), 0)  # something that goes on changing
+    obs = np.stack([np.tile(angle[:, None], envs), place], -1).astype(np.float32)
+    flags = np.zeros((horizon, envs), bool)
+    return Transition(obs, flags, flags, flags, flags, obs, ~flags, ())
+
+
+def labels_with(ties, decided):
+    answers = [0.5] * ties + [1.0] * decided
+    return [LabelledComparison(i, lambda: (), answer, 0) for i, answer in enumerate(answers)]
+
+
+def shows_the_fall(clips):
+    return sum(bool(clip.obs[0, 0] < 1) for clip in clips)
+
+
+@pytest.mark.parametrize(("ties", "decided", "share"), [(6, 4, RARE_SHARE), (5, 5, 0), (0, 0, 0)])
+def test_rare_clips_are_wanted_while_most_answers_are_ties(ties, decided, share):
+    assert rare_clips(hanging(), labels_with(ties, decided), 100) == 100 * share
+
+
+def test_clips_of_images_are_uniform():
+    record = hanging()
+    images = record._replace(obs=np.zeros((400, 5, 4, 4, 1), np.uint8))
+    assert rare_clips(images, labels_with(9, 1), 100) == 0
+
+
+def test_rare_clips_show_what_uniform_ones_miss():
+    """The fall is in 12 of 400 windows of each pendulum."""
+    uniform, covering = (
+        [
+            shows_the_fall(
+                some_clips(
+                    np.random.default_rng(seed), hanging(), LENGTH, 40, shown=False, rare=rare
+                ).clips
+            )
+            for seed in range(10)
+        ]
+        for rare in (0, 20)
+    )
+    assert np.mean(uniform) < 3
+    assert min(covering) >= 4
+
+
+def test_the_number_of_clips_is_as_asked_and_all_differ():
+    found = some_clips(np.random.default_rng(1), hanging(), LENGTH, 40, shown=False, rare=20)
+    assert len(found.clips) == len(found.begins) == 40
+    assert len({clip.obs.tobytes() for clip in found.clips}) == 40
+    few = some_clips(np.random.default_rng(1), hanging(12, 2), LENGTH, 40, shown=False, rare=20)
+    assert len(few.clips) == 6
+
+
+def test_rare_clips_are_those_of_the_greedy_rule_computed_slowly():
+    features = np.random.default_rng(2).normal(size=(30, 3))
+    covered, expected = list(range(8)), []
+    for _ in range(5):
+        gaps = [min(np.linalg.norm(x - features[i]) for i in covered) for x in features]
+        expected.append(int(np.argmax(gaps)))
+        covered.append(expected[-1])
+    np.testing.assert_array_equal(farthest(features, 8, 5), expected)
+
+
+def test_features_are_means_and_deviations_in_units_of_their_spread():
+    record = hanging()
+    places = [place for place in windows(record, LENGTH) if place.time in (0, 100, 200)]
+    found = clip_features(record, places, LENGTH)
+    seen = [record.obs[at.time : at.time + LENGTH, at.env] for at in places]
+    raw = np.array([[*x.mean(0), *x.std(0)] for x in seen], float)
+    np.testing.assert_allclose(found, raw / raw.std(0), rtol=1e-5)
+    constant = record._replace(obs=np.ones_like(record.obs))
+    assert np.isfinite(clip_features(constant, places, LENGTH)).all()
