@@ -144,6 +144,11 @@ def test_what_reward_models_measure_is_what_their_tables_say() -> None:
     assert set(table(["reward model"])) == shared
     assert set(table(["network reward model"])) == {*FIT_METRICS, PSEUDO_LABELS, TIE_WIDTH}
     assert set(table(["fresh pairs"])) == set(CHECK_METRICS)
-    linear = {"reward_model_log_evidence", "reward_model_collapsed", TIE_WIDTH, "reward_model_noise"}
+    linear = {
+        "reward_model_log_evidence",
+        "reward_model_collapsed",
+        TIE_WIDTH,
+        "reward_model_noise",
+    }
     assert set(table(["linear reward model"])) == linear
     assert set(table(["reward model `auto`"])) == {"reward_model_choice"}
