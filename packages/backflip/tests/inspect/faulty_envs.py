@@ -39,6 +39,15 @@ class Line(gymnasium.Env[np.ndarray, int]):
         return -abs(self.place)
 
 
+class Overflowing(Line):
+    """The age is counted in an integer of 8 bits, and soon goes from 127 to -128."""
+
+    observation_space: Any = spaces.Box(-128, 127, (2,), np.int8)
+
+    def seen(self) -> np.ndarray:
+        return np.array([0, 120 + self.age], np.int64).astype(np.int8)
+
+
 class Unseeded(Line):
     """Random numbers do not follow the seed."""
 

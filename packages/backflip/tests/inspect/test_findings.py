@@ -32,6 +32,7 @@ def report(**changed: Any) -> Report:
         truncated=np.array([False, False]),
         rewards=np.array([0.0, 0.0, 0.0, 1.0], np.float32),
         obs_stats=ObservationStats(*(np.full(2, x) for x in (-3.0, 0.0, 1.0, 3.0))),
+        largest_changes=np.array([0.5, 0.5]),
         recording=EpisodeRecording(NOTHING, NOTHING, NOTHING, NOTHING),
         env_steps_per_second=1e4,
     )
@@ -177,6 +178,23 @@ def test_each_fault_is_named_and_hinders(fault: str) -> None:
     text = hindering(report(**changed))
     assert said in text
     assert text in verdict(findings(report(**changed)))
+
+
+def seen_as(dtype: str, largest: float) -> str:
+    """Return the notes about an environment that observes two numbers of an integer type."""
+    of = report(largest_changes=np.array([1.0, largest]))
+    limits = np.iinfo(dtype)
+    box = Box(*(np.full(2, x, np.float32) for x in (limits.min, limits.max)), np.dtype(np.float32))
+    seen = replace(of, spec=replace(of.spec, observation=box))
+    return " ".join(one.text for one in findings(seen) if one.check == "OBS-WRAP")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_numbers_that_overflow_are_named(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    around = float(limits.max) - float(limits.min)
+    assert f"range of {dtype} in one env step: 1." in seen_as(dtype, around)
+    assert seen_as(dtype, 0.4 * around) == ""
 
 
 def test_no_discount_without_termination_hinders() -> None:

@@ -42,6 +42,10 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
         {},
         "the constructor draws random",
     ),
+    "packages.backflip.tests.inspect.faulty_envs:Overflowing": (
+        {},
+        "more than half of the range of int8 in one env step: 1.",
+    ),
     "packages.backflip.tests.inspect.faulty_envs:ManyDimensions": ({}, "were tried, 6 were not"),
     "packages.backflip.tests.inspect.faulty_envs:LargeBoard": (
         {},

@@ -15,6 +15,7 @@ UNIT = (0.05, 20.0)  # scales of observations that networks can use without norm
 SPARSE = 0.01  # rewards are sparse below this share of informative ones
 LARGE_REWARD, SMALL_REWARD = 20.0, 1e-3
 SHORT_SIGHTED = 0.1  # a horizon is short below this share of an episode
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 MOST_NAMED = 8  # a sentence lists at most this many names
 
 Kind = Literal["fine", "note", "hinders"]
@@ -47,6 +48,7 @@ def findings(report: Report) -> list[Finding]:
         "GAMMA-H": _horizon,
         "OBS-LARGE": _observed,
         "OBS-BOUNDS": _beyond_bounds,
+        "OBS-WRAP": _overflows,
         "ACT-BOUNDS": _box,
     }
     order: list[Kind] = ["hinders", "note", "fine"]
@@ -272,6 +274,27 @@ def _beyond_bounds(report: Report) -> Iterator[Finding]:
             "Observed numbers outside the bounds of the observation space: "
             f"{_some(np.flatnonzero(beyond))}.",
         )
+
+
+def _overflows(report: Report) -> Iterator[Finding]:
+    """Find jumps over more than half of an integer type: 127 + 1 is -128 in int8.
+
+    A space of integers has the bounds of its type, unless it states others.
+    """
+    box, changes = report.spec.observation, report.episodes.largest_changes
+    if report.spec.is_pixels:
+        return
+    low, high = (np.asarray(x, np.float64).reshape(-1) for x in (box.low, box.high))
+    for name in INTEGERS:
+        limits = np.iinfo(name)
+        is_integer = np.isclose(low, limits.min) & np.isclose(high, limits.max)
+        jumps = np.flatnonzero(is_integer & (changes > (limits.max - limits.min) / 2))
+        if len(jumps):
+            yield Finding(
+                "note",
+                f"Observed numbers that jump by more than half of the range of {name} in one env "
+                f"step: {_some(jumps)}. If they overflow, give the observation a wider type.",
+            )
 
 
 def _box(report: Report) -> Iterator[Finding]:

@@ -28,6 +28,7 @@ class RandomEpisodes(NamedTuple):
         truncated: the time limit ended the episode. If neither holds, `LONGEST_EPISODE` did.
         rewards: the rewards of all S env steps.
         obs_stats: statistics of the observations acted on.
+        largest_changes: the largest change of each observed number in one env step; 0 for pixels.
         recording: the beginning of the first episode.
         env_steps_per_second: speed of all rows together, with the measurements, without drawing.
     """
@@ -38,6 +39,7 @@ class RandomEpisodes(NamedTuple):
     truncated: Bool[np.ndarray, " E"]
     rewards: Float[np.ndarray, " S"]
     obs_stats: ObservationStats
+    largest_changes: Float[np.ndarray, " D"]
     recording: EpisodeRecording
     env_steps_per_second: float
 
@@ -87,6 +89,7 @@ def play_randomly(
         joined("truncated"),
         rewards,
         stats.result(),
+        np.max([one.largest_changes for one in played], axis=0),
         played[0].recorder.recording(),
         len(rewards) / seconds,
     )
@@ -101,6 +104,7 @@ class RandomRound:
         self.returns, self.lengths = np.zeros(rows), np.zeros(rows, np.int64)
         self.terminated, self.truncated = np.zeros(rows, bool), np.zeros(rows, bool)
         self.rewards: list[np.ndarray] = []
+        self.largest_changes = np.zeros(int(np.prod(env.spec.observation.shape)))
 
     def play(self, entropy: list[int], on_share: Callable[[float], None]) -> None:
         """Play until the episode of every row has ended."""
@@ -113,6 +117,7 @@ class RandomRound:
                 self.recorder.before_step()
             step = env.step(random_actions_on_host(env.spec.action, rng, env.num_envs))
             self._stats.add(obs[: self.rows][alive])
+            self._measure_changes(obs[: self.rows][alive], step.next_obs[: self.rows][alive])
             reward = step.reward[: self.rows]
             self.rewards.append(reward[alive])
             self.returns += np.where(alive, reward, 0.0)
@@ -124,3 +129,8 @@ class RandomRound:
             alive &= ~(self.terminated | self.truncated)
             obs, env_steps = step.obs, env_steps + 1
             on_share(max(1.0 - float(alive.mean()), env_steps / limit))
+
+    def _measure_changes(self, obs: np.ndarray, next_obs: np.ndarray) -> None:
+        if len(obs) and not self._env.spec.is_pixels:
+            changes = np.abs(next_obs.astype(np.float64) - obs).reshape(len(obs), -1).max(0)
+            self.largest_changes = np.maximum(self.largest_changes, changes)
