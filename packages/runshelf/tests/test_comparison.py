@@ -100,7 +100,14 @@ def test_the_first_metrics_to_differ_are_named_within_a_limit(tmp_path: Path) ->
 
 
 def test_metrics_of_the_machine_are_not_compared(tmp_path: Path) -> None:
-    names = ("cpu_percent", "memory_bytes", "memory_mib", "processes", "disk_free_bytes")
+    names = (
+        "cpu_percent",
+        "load_per_core",
+        "memory_bytes",
+        "memory_mib",
+        "processes",
+        "disk_free_bytes",
+    )
     names = (*names, "gpu1/memory_bytes", "env_steps_per_second", "update/seconds")
     one = [{"step": 0, "loss": 1.0, **dict.fromkeys(names, 1.0)}]
     other = [{"step": 0, "loss": 1.0, **dict.fromkeys(names[1:], 2.0), "frames/second": 3.0}]

@@ -276,6 +276,7 @@ SAMPLES = {
     "SYS-GPU-IDLE": both(
         "ppo", 2.0, {"gpu0/utilisation_percent": 2.0}, {"gpu0/utilisation_percent": 60.0}
     ),
+    "SYS-CPUS": both("ppo", 3.0, {"load_per_core": 3.0}, {"load_per_core": 0.9}),
     "SYS-MEMORY": both(
         "ppo",
         0.96,

@@ -339,16 +339,17 @@ def test_negative_losses_are_no_findings(tmp_path):
     assert found.verdict == "Nothing wrong was seen."
 
 
-def test_the_use_of_a_gpu_is_read_over_env_steps(tmp_path):
+def test_the_use_of_the_machine_is_read_over_env_steps(tmp_path):
     trained = [
         {"env_steps": 1000 * at, "seconds": 2.0 * at, "seed": 0, "entropy": 0.5}
         for at in range(1, 41)
     ]
-    machine = [{"seconds": 2.0 * at, "gpu0/utilisation_percent": 1.0} for at in range(1, 41)]
+    use = {"gpu0/utilisation_percent": 1.0, "load_per_core": 2.5}
+    machine = [{"seconds": 2.0 * at, **use} for at in range(1, 41)]
     folder = make_run(tmp_path, 1, records=[*trained, *machine], seeds=[0], algorithm="ppo")
     (log,) = logs_of_run(open_run(folder))
-    assert log.signals["gpu0/utilisation_percent"].x[-1] == 40_000
-    assert "SYS-GPU-IDLE" in [one.check.id for one in diagnose(log).warnings]
+    assert all(log.signals[name].x[-1] == 40_000 for name in use)
+    assert {"SYS-GPU-IDLE", "SYS-CPUS"} <= {one.check.id for one in diagnose(log).warnings}
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, final
 
-from backflip.doctor.log import GPU_USE
+from backflip.doctor.log import GPU_USE, LOAD
 
 
 @final
@@ -87,6 +87,10 @@ SIGNALS: Mapping[str, Meaning] = {
     "seconds": Meaning("time since the start", "time.monotonic() - start"),
     GPU_USE: Meaning(
         "use of the first GPU by all programs, in percent", "backflip and runshelf log it"
+    ),
+    LOAD: Meaning(
+        "threads that ran or waited, of all programs, for each core of the machine",
+        "os.getloadavg()[0] / os.cpu_count()",
     ),
     "memory_mib": Meaning("resident memory in MiB", "psutil.Process().memory_info().rss / 2**20"),
     "memory_bytes": Meaning("resident memory in bytes", "psutil.Process().memory_info().rss"),

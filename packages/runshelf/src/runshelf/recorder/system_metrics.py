@@ -69,6 +69,7 @@ class SystemMetrics:
         seconds = time.monotonic() - self._began
         record: dict[str, Any] = {"time": self._clock.now(), "seconds": seconds}
         record["cpu_percent"] = self._cpu_percent(processes)
+        record["load_per_core"] = _load_per_core()
         record["memory_bytes"] = sum(_memory(process) for process in processes)
         record["processes"] = len(processes)
         record["disk_free_bytes"] = _disk_free(self._folder)
@@ -100,6 +101,11 @@ def _cpu_seconds(process: psutil.Process) -> float:
         times = process.cpu_times()
         return times.user + times.system
     return 0.0
+
+
+def _load_per_core() -> float:
+    """Return how many threads ran or wanted to, mean over the last minute, for each core."""
+    return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2)
 
 
 def _memory(process: psutil.Process) -> int:

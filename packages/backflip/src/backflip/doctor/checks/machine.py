@@ -3,7 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import GPU_USE, Log, Signal
+from backflip.doctor.log import GPU_USE, LOAD, Log, Signal
 from backflip.doctor.measures import after, largest, or_none, smoothed
 
 WARM = 0.1  # share of the budget
@@ -62,6 +62,11 @@ def _gpu_use(log: Log) -> Running | None:
     return or_none(largest(after(log, WARM, smoothed(log.signals[GPU_USE], 0.1))))
 
 
+def _load(log: Log) -> Running | None:
+    """Return the load of the machine, as medians of a third of all points."""
+    return or_none(after(log, WARM, smoothed(log.signals[LOAD], 0.3)))
+
+
 CHECKS = (
     Check(
         "SYS-SPEED",
@@ -90,6 +95,22 @@ CHECKS = (
         {"machine": 0.6},
         f"{_RAHTZ}; Stable-Baselines3 issues 413 and 849",
         limit=10.0,
+        says="warning",
+    ),
+    Check(
+        "SYS-CPUS",
+        "the processors are oversubscribed",
+        "load of the machine, all programs together, in processes for each core, as medians of a "
+        "third of all points after 10 % of the budget",
+        _load,
+        (LOAD,),
+        "above",
+        "convention",
+        "More threads want to run than there are cores: too many workers, BLAS threads in each of "
+        "them, or other programs.",
+        {"machine": 0.9},
+        f"{_RAHTZ}; Stable-Baselines3 issue 1597",
+        limit=1.5,
         says="warning",
     ),
     Check(

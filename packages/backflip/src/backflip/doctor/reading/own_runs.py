@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import GPU_USE, Log, Signal
+from backflip.doctor.log import GPU_USE, LOAD, Log, Signal
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.own_labels import signals_of_labels
 from runshelf.store.columns import Column
@@ -70,14 +70,14 @@ def _by_seed(columns: Mapping[str, Column]) -> dict[int | None, dict[str, Signal
 def _of_machine(columns: Mapping[str, Column]) -> dict[str, Signal]:
     """Return what is logged over seconds alone, over the env steps of the first seed."""
     along = series_by_seed(columns, "env_steps", "seconds")
-    if GPU_USE not in columns or not along:
+    if not along:
         return {}
     seconds, env_steps, _ = next(iter(along.values()))
-    use = [*series_by_seed(columns, GPU_USE, "seconds").values()]
-    if not use:
-        return {}
-    x, y, _ = use[0]
-    return {GPU_USE: Signal(np.interp(x, seconds, env_steps), y, GPU_USE)}
+    found: dict[str, Signal] = {}
+    for name in {GPU_USE, LOAD} & {*columns}:
+        for x, y, _ in series_by_seed(columns, name, "seconds").values():
+            found[name] = Signal(np.interp(x, seconds, env_steps), y, name)
+    return found
 
 
 def _series(columns: Mapping[str, Column], name: str) -> Any:
