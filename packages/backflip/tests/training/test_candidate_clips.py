@@ -8,6 +8,7 @@ from backflip.preferences.clips import windows
 from backflip.rewards.interface import LabelledComparison
 from backflip.training.candidate_clips import (
     RARE_SHARE,
+    RandomClips,
     clip_features,
     farthest,
     rare_clips,
@@ -62,6 +63,19 @@ def test_rare_clips_show_what_uniform_ones_miss():
     )
     assert np.mean(uniform) < 3
     assert min(covering) >= 4
+
+
+def test_clips_of_the_random_policy_are_kept_by_what_they_show():
+    rng = np.random.default_rng(3)
+    usual, rare = RandomClips.of(rng, hanging(), LENGTH, 30, shown=False)
+    assert len(usual) == len(rare) == 30
+    assert shows_the_fall(rare) > 2 * shows_the_fall(usual)
+
+
+def test_random_clips_of_images_are_uniform():
+    images = hanging()._replace(obs=np.zeros((400, 5, 4, 4, 1), np.uint8))
+    usual, rare = RandomClips.of(np.random.default_rng(3), images, LENGTH, 30, shown=False)
+    assert rare is usual
 
 
 def test_the_number_of_clips_is_as_asked_and_all_differ():

@@ -83,14 +83,21 @@ def test_the_first_queries_show_recorded_clips(data: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.medium
-def test_all_queries_can_show_recorded_clips(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("teacher", ["oracle", "noisy:tie=1000"])
+def test_all_queries_can_show_recorded_clips(data: Path, tmp_path: Path, teacher: str) -> None:
+    """Also while most answers are ties, when rare clips of the random policy are asked about."""
     settings = SETTINGS | {"random_share": 1.0}
-    during = TEACH | {"settings": settings}
+    during = TEACH | {"settings": settings, "teacher": teacher}
     result = backflip.teach("CartPole-v1", clips=data, home=tmp_path, **during)
     queries = asked(result.folder, 1, data)
     assert {at for at, _ in queries} > {0}
     assert all(own for _, own in queries)
-    at_once = TEACH | {"env_steps": 0, "seeds": 1}
+
+
+@pytest.mark.medium
+def test_recorded_clips_can_be_asked_about_at_once(data: Path, tmp_path: Path) -> None:
+    settings = SETTINGS | {"random_share": 1.0}
+    at_once = TEACH | {"settings": settings, "env_steps": 0, "seeds": 1}
     result = backflip.teach("CartPole-v1", clips=str(data), home=tmp_path, **at_once)
     assert asked(result.folder, 0, data) == [(0, True)] * 12
     assert backflip.load_run("latest", home=tmp_path).settings["env_steps"] == 4 * 32

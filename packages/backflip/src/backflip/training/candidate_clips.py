@@ -39,6 +39,28 @@ class Found(NamedTuple):
     begins: list[int]
 
 
+class RandomClips(NamedTuple):
+    """Clips of one seed's random policy: uniform ones, and ones of rare behaviour."""
+
+    usual: list[Clip]
+    rare: list[Clip]
+
+    @classmethod
+    def of(
+        cls, rng: np.random.Generator, record: Transition, length: int, count: int, *, shown: bool
+    ) -> "RandomClips":
+        """Return `count` clips of each kind; if observations are images, both are uniform."""
+        usual = some_clips(rng, record, length, count, shown=shown).clips
+        if is_of_images(record):
+            return cls(usual, usual)
+        return cls(usual, some_clips(rng, record, length, count, shown=shown, rare=count).clips)
+
+
+def is_of_images(record: Transition) -> bool:
+    """Return whether the observations of a record are images."""
+    return np.ndim(record.obs) > 3
+
+
 def rare_clips(record: Transition, labels: Sequence[LabelledComparison], count: int) -> int:
     """Return how many of `count` clips of a record should be of rare behaviour.
 
@@ -46,8 +68,7 @@ def rare_clips(record: Transition, labels: Sequence[LabelledComparison], count: 
     """
     ties = [label.left_preferred == TIE for label in labels]
     many = bool(ties) and float(np.mean(ties)) > MANY_TIES
-    is_pictures = np.ndim(record.obs) > 3
-    return round(RARE_SHARE * count) if many and not is_pictures else 0
+    return round(RARE_SHARE * count) if many and not is_of_images(record) else 0
 
 
 def some_clips(

@@ -59,6 +59,8 @@ class QueryMaker:
         self._store, self._drawer = store, drawer
         self._fresh = FreshPairs(model, store)
         self._choice = QueryChoice(model, config)
+        # Of the random policy, by seed; they replace the others while most answers are ties.
+        self.rare_random_clips: dict[int, Sequence[Clip]] = {}
 
     def add_queries(
         self,
@@ -106,7 +108,7 @@ class QueryMaker:
     ) -> "_Drawn":
         """Return the clips to choose from, and the fresh pairs."""
         rng = np.random.default_rng([seed, 1 + env_steps])
-        clips, begins, newest = self._clips(rng, random_clips, record, known)
+        clips, begins, newest = self._clips(rng, seed, random_clips, record, known)
         own = np.random.default_rng([seed, 1 + env_steps, FRESH])
         checks = self._fresh.draw(
             own, seed, clips[:newest], random_clips, known.reward, fresh, env_steps, known.tie_width
@@ -187,6 +189,7 @@ class QueryMaker:
     def _clips(
         self,
         rng: np.random.Generator,
+        seed: int,
         random_clips: Sequence[Clip],
         record: Transition | None,
         known: Known,
@@ -200,10 +203,12 @@ class QueryMaker:
         """
         clips, found = list(random_clips), Found([], [])
         if record is not None:
+            rare = rare_clips(record, known.comparisons, CANDIDATE_CLIPS)
+            clips = self.rare_random_clips.get(seed, clips) if rare else clips
             random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
             count = CANDIDATE_CLIPS - len(random) if self._config.random_share < 1 else 0
             length, shown = self._config.clip_length, self._shows_clips
-            rare = rare_clips(record, known.comparisons, count)
+            rare = min(rare, count)
             found = some_clips(rng, record, length, count, shown=shown, rare=rare)
             clips = [*found.clips, *random]
         if len(clips) < 2:

@@ -36,7 +36,7 @@ from backflip.rewards.interface import (
     RewardModel,
 )
 from backflip.training.build import Built, env_args_of
-from backflip.training.candidate_clips import some_clips
+from backflip.training.candidate_clips import RandomClips
 from backflip.training.continuation import before_of, planned, pretraining_updates
 from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
 from backflip.training.exploring import TIE, Exploring
@@ -423,14 +423,16 @@ class TeachRun:
             rng = np.random.default_rng([seed, 0])
             self.model.observe(record)
             self.first_clip = self.first_clip or episode_start(record, config.clip_length)
-            self.random_clips.append(
-                some_clips(
-                    rng, record, config.clip_length, RANDOM_CLIPS, shown=self.source.shows_clips
-                ).clips
+            clips = RandomClips.of(
+                rng, record, config.clip_length, RANDOM_CLIPS, shown=self.source.shows_clips
             )
+            self.random_clips.append(clips.usual)
+            self.query_maker.rare_random_clips[seed] = clips.rare
         self.own_random_clips = self.random_clips
         recorded = recorded_clips(self.session.run, self.driver.spec, config.clip_length)
-        self.random_clips = [recorded] * len(self.seeds) if recorded else self.random_clips
+        if recorded:
+            self.random_clips = [recorded] * len(self.seeds)
+            self.query_maker.rare_random_clips.clear()
         self._say_why_not_drawn()
 
     def _say_why_not_drawn(self) -> None:
