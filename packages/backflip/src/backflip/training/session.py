@@ -43,6 +43,7 @@ from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError, shown
 from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
 from runshelf.received_json import parse_record
+from runshelf.registrations.carrying import registered_info
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.periods import finite
 from runshelf.store.records import from_json, to_json
@@ -488,6 +489,7 @@ def begin_session(
     def say(note: str) -> None:
         show(dataclasses.replace(nothing_done, note=note))
 
+    info = registered_info(place.home, info)
     kept = captured(place.home, place.cwd, argv, info, say)
     about: dict[str, Any] = {
         "command": command,

@@ -75,19 +75,30 @@ def add_about(parser: argparse.ArgumentParser) -> None:
         dest="tags",
         help="a tag to find the run by; repeatable",
     )
+    about.add_argument(
+        "--registered",
+        metavar="NAME",
+        help="the registration that the run belongs to: see `register`",
+    )
 
 
 def run_info(options: argparse.Namespace) -> "RunInfo":
-    """Return the values of the options of `add_about`."""
+    """Return the values of the options of `add_about`.
+
+    Raises:
+        UsageError: the registration does not exist, or was changed.
+    """
+    from runshelf.registrations.carrying import registered_info
     from runshelf.store.run import RunInfo
 
-    return RunInfo(
+    info = RunInfo(
         name=options.name,
         group=options.group,
         question=options.question,
         tags=tuple(options.tags),
         parent=variable("PARENT"),  # set by `rerun`
     )
+    return registered_info(home(options), info, options.registered)
 
 
 def home(options: argparse.Namespace) -> Path:

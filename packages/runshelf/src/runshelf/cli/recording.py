@@ -132,6 +132,7 @@ def _rerun(options: argparse.Namespace) -> dict[str, Any] | None:
 def _words(options: argparse.Namespace) -> list[str]:
     """Return the options that describe a run, as words of a command line."""
     about = {"--name": options.name, "--group": options.group, "--question": options.question}
+    about |= {"--registered": options.registered}
     words = [word for name, text in about.items() if text for word in (name, text)]
     return words + [word for tag in options.tags for word in ("--tag", tag)]
 

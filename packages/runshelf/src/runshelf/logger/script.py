@@ -140,19 +140,26 @@ def _create_run() -> "RunWriter":
     from runshelf.snapshot.capture import capture  # noqa: PLC0415
     from runshelf.snapshot.command_settings import config_of  # noqa: PLC0415
     from runshelf.snapshot.secrets import find_secrets  # noqa: PLC0415
-    from runshelf.store.run import create_run  # noqa: PLC0415
+    from runshelf.registrations.carrying import registered_info  # noqa: PLC0415
+    from runshelf.store.run import NO_INFO, create_run  # noqa: PLC0415
 
     home = Path(variable("HOME") or ".").absolute()
     argv = [sys.executable or "python", *sys.orig_argv[1:]]
     found = find_secrets(argv, os.environ)
     config = config_of(find_secrets(sys.argv, os.environ).argv)
     seed = config.get("seed")
+    info = NO_INFO
+    try:
+        info = registered_info(home, info)
+    except UserFacingError as error:  # the values that the program logs must not be lost
+        say(f"this run is not registered: {error}")
     return create_run(
         home,
         command="script",
         config=config,
         seeds=[seed] if type(seed) is int else [],
         argv=found.argv,
+        info=info,
         capture=capture(home, argv, say=say, secrets=found, interpreter=sys.executable),
     )
 

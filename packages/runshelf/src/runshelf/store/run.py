@@ -65,6 +65,7 @@ class RunInfo:
         parent: the id of the run that it repeats or carries on.
         budget_seconds: its time limit.
         cost_per_hour: its cost per hour, in the unit of the weekly budget.
+        registered: the registration that it runs under: name, version, hash and time.
     """
 
     name: str | None = None
@@ -74,6 +75,7 @@ class RunInfo:
     parent: str | None = None
     budget_seconds: float | None = None
     cost_per_hour: float | None = None
+    registered: Mapping[str, Any] | None = None
 
 
 @final

@@ -83,6 +83,27 @@ def keep_file(folder: Path, path: str, data: bytes) -> None:
         _rename(at, partial, name)
 
 
+def write_new(folder: Path, path: str, data: bytes) -> bool:
+    """Write a file that must not exist yet, whole and synced; return whether it was written.
+
+    Of several processes that write the same file, one succeeds.
+
+    Raises:
+        UserFacingError: the disk is full or the file cannot be written; there is no part of it.
+    """
+    with disk_errors(folder / path), _at(folder, path) as (at, name):
+        partial = partial_of(f"{name}.{os.getpid()}-{os.urandom(4).hex()}")
+        _write_new(at, partial, data, 0o444, synced=True)
+        try:
+            os.link(partial, name, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(partial, dir_fd=at)
+        os.fsync(at)
+    return True
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file at a path that the user chose: links to its folder are followed.
 

@@ -1,0 +1,1 @@
+"""Registrations: the analysis of an experiment, written and hashed before its first run."""
