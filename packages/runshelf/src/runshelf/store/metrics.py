@@ -7,6 +7,7 @@ came before they were removed, and readers skip them.
 """
 
 import hashlib
+import os
 import re
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -203,6 +204,20 @@ def _read_columns(folder: Path, names: Sequence[str]) -> Mapping[str, Column]:
         pieces.append((start, _moved(batch.numbers, _places(writer, batch))))
         start += batch.size
     return merge(pieces)
+
+
+def metric_sizes(folder: Path) -> dict[str, int]:
+    """Return the sizes of the metrics files of a run by name; every new record changes one.
+
+    Raises:
+        UserFacingError: the folder cannot be read.
+    """
+    with disk_errors(folder):
+        return {
+            entry.name: entry.stat(follow_symlinks=False).st_size
+            for entry in os.scandir(folder)
+            if entry.name.startswith("metrics-") and entry.name.endswith((".jsonl", ".npz"))
+        }
 
 
 def broken_lines(folder: Path) -> list[BrokenLine]:

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,9 +13,9 @@ import numpy as np
 from runshelf.errors import UserFacingError
 from runshelf.received_json import parse_record
 from runshelf.store.columns import EXACT
-from runshelf.store.files import disk_errors
-from runshelf.store.metrics import BrokenLine, read_columns
+from runshelf.store.metrics import BrokenLine, metric_sizes, read_columns
 from runshelf.store.opening import read_whole
+from runshelf.store.outlines import write_outlines
 from runshelf.store.records import from_json, to_line
 from runshelf.store.series import NOT_METRICS, Series, series_by_seed
 from runshelf.store.writing import replace_file
@@ -66,7 +65,7 @@ def summarise(folder: Path, most: int | None = None) -> dict[str, Summary]:
 
 
 def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
-    """Write the summary, with the sizes of the files it was computed from.
+    """Write the summary, with the sizes of the files it was computed from, and the outlines.
 
     Args:
         folder: the run's folder.
@@ -77,9 +76,10 @@ def write_summary(folder: Path, kept: Sequence[BrokenLine] = ()) -> None:
     """
     metrics = {name: _to_fields(summary) for name, summary in _summary(folder).items()}
     lines = {broken.path.name: broken.line for broken in kept}
-    about = {"format": _FORMAT, "files": _sizes(folder), **({"kept": lines} if kept else {})}
+    about = {"format": _FORMAT, "files": metric_sizes(folder), **({"kept": lines} if kept else {})}
     fields = {**about, "metrics": metrics}
     replace_file(folder, SUMMARY, to_line(fields) + b"\n")
+    write_outlines(folder)
 
 
 def kept_as_lines(folder: Path) -> list[BrokenLine]:
@@ -154,15 +154,6 @@ def _fields(folder: Path) -> dict[str, Any]:
         ValueError: it is out of date. An invalid file raises any of `_INVALID`.
     """
     fields = parse_record(read_whole(folder, SUMMARY) or b"")
-    if fields.get("format") != _FORMAT or fields["files"] != _sizes(folder):
+    if fields.get("format") != _FORMAT or fields["files"] != metric_sizes(folder):
         raise ValueError("out of date")
     return fields
-
-
-def _sizes(folder: Path) -> dict[str, int]:
-    with disk_errors(folder):
-        return {
-            entry.name: entry.stat(follow_symlinks=False).st_size
-            for entry in os.scandir(folder)
-            if entry.name.startswith("metrics-") and entry.name.endswith((".jsonl", ".npz"))
-        }
