@@ -15,16 +15,13 @@ from backflip.doctor.reading.naming import Logged, named
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import Csv, read_csv
 from runshelf.interop.event_files import Settings
+from runshelf.interop.import_tables import STEPS
 from runshelf.interop.log_folders import LogFolder, find_log_folders, without_unreadable
 from runshelf.interop.log_survey import entries_of, parse_folder_name
 from runshelf.interop.neighbours import joined
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
 
-STEPS = (
-    *("time/total_timesteps", "num_env_steps_sampled_lifetime", "timesteps_total"),
-    *("global_step", "env_steps", "total_timesteps", "timesteps", "step", "steps"),
-)
 # Settings of other libraries whose meaning is exactly that of ours.
 SETTINGS = {
     "gamma": "discount",
