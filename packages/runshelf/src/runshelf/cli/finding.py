@@ -103,7 +103,7 @@ def _add_gc(commands: Any) -> None:
 def _runs(options: argparse.Namespace) -> "Outcome":
     limit = 2**31 if options.all else options.limit
     columns = [key.strip() for key in options.columns.split(",") if key.strip()]
-    with _fresh_index(home(options)) as index:
+    with fresh_index(home(options)) as index:
         if options.metric is not None:
             _name_metric(index, options.metric)
         query = index.groups if options.groups else index.runs
@@ -263,7 +263,7 @@ def _gc(options: argparse.Namespace) -> "Outcome":
 
     failed: list[str] = []
     if options.yes:
-        show = _ProgressLine("compacting")
+        show = ProgressLine("compacting")
         garbage = collect(home(options), float(options.trash), show, failed.append)
     else:
         garbage = find_garbage(home(options), float(options.trash))
@@ -367,7 +367,7 @@ def _reindex(options: argparse.Namespace) -> "Outcome":
     return None
 
 
-def _fresh_index(place: Path) -> "Index":
+def fresh_index(place: Path) -> "Index":
     """Return the updated index of a home; print notes on skipped folders."""
     from runshelf.index.run_index import open_index
 
@@ -381,7 +381,7 @@ def _fresh_index(place: Path) -> "Index":
     return index
 
 
-class _ProgressLine:
+class ProgressLine:
     """Prints the progress of a long operation on stderr."""
 
     def __init__(self, activity: str) -> None:
@@ -404,5 +404,5 @@ class _ProgressLine:
 
 def _reading_report() -> Callable[["Progress"], None]:
     """Return a function that prints the progress of reading run folders."""
-    show = _ProgressLine("reading")
+    show = ProgressLine("reading")
     return lambda progress: show(progress.done, progress.total, progress.to_go)

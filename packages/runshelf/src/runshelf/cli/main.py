@@ -2,12 +2,21 @@
 
 from collections.abc import Sequence
 
-from runshelf.cli import finding, interop, pages, recording, registering, trusting
+from runshelf.cli import (
+    comparing,
+    finding,
+    interop,
+    pages,
+    recording,
+    registering,
+    trusting,
+)
 from runshelf.cli.command_line import Program, run_program
 
 # backflip has these too. Its own `serve` also serves the labelling page of a run.
 SHARED_COMMANDS = (
-    *(recording.add, finding.add, registering.add, interop.add, pages.add_report, trusting.add),
+    *(recording.add, finding.add, comparing.add, registering.add, interop.add, pages.add_report),
+    trusting.add,
 )
 
 PROGRAM = Program(

@@ -53,12 +53,15 @@ class Section:
         lines: sentences, before the tables.
         tables: the tables.
         kind: `registered`, `exploratory`, or empty.
+        pictures: what a page with pictures draws in it: the place of an analysis, and an
+            environment or `across`; None for nothing.
     """
 
     title: str
     lines: list[str] = field(default_factory=list[str])
     tables: list[Table] = field(default_factory=list[Table])
     kind: str = ""
+    pictures: tuple[int, str] | None = None
 
 
 @final

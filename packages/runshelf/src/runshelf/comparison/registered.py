@@ -1,10 +1,11 @@
 """A registration beside what was done: deviations in words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
-from runshelf.comparison.seed_values import SeedValue, SideValues
+from runshelf.comparison.seed_values import SeedValue, SideValues, manifest_of
+from runshelf.comparison.sides import Side
 from runshelf.errors import UserFacingError
 from runshelf.formatting import plural
 from runshelf.registrations.kept import Kept, find, versions
@@ -24,9 +25,10 @@ class Registered(NamedTuple):
     deviations: list[str]
 
 
-def registration_names(sides: Sequence[SideValues]) -> list[str]:
-    """Return the names of the registrations that seeds carry, the most frequent first."""
-    carried = [name for one in _seeds(sides) if (name := _carried(one, "name"))]
+def registration_names(sides: Sequence[Side]) -> list[str]:
+    """Return the names of the registrations that runs carry, the most frequent first."""
+    manifests = [manifest_of(row.folder) for side in sides for row in side.rows]
+    carried = [name for one in manifests if (name := _carried(one, "name"))]
     return sorted(set(carried), key=lambda name: (-carried.count(name), name))
 
 
@@ -52,7 +54,7 @@ def beside_registration(
 def _on_carried(home: Path, kept: Kept, sides: Sequence[SideValues]) -> list[str]:
     """Say which seeds do not carry the registration, or carry another content of it."""
     seeds = _seeds(sides)
-    without = [one for one in seeds if _carried(one, "name") != kept.name]
+    without = [one for one in seeds if _carried(one.manifest, "name") != kept.name]
     found: list[str] = []
     if without:
         found.append(
@@ -60,7 +62,8 @@ def _on_carried(home: Path, kept: Kept, sides: Sequence[SideValues]) -> list[str
             "(--registered)"
         )
     known = {one.sha256: one.version for one in _all_versions(home, kept.name)}
-    hashes = {h for one in seeds if _carried(one, "name") == kept.name and (h := _carried(one, "sha256"))}
+    under = [one.manifest for one in seeds if _carried(one.manifest, "name") == kept.name]
+    hashes = {_carried(manifest, "sha256") for manifest in under} - {""}
     if strange := hashes - known.keys():
         found.append(
             f"the hash that runs carry ({sorted(strange)[0][:12]}) is not that of the registration "
@@ -103,8 +106,8 @@ def _all_versions(home: Path, name: str) -> list[Kept]:
     return found
 
 
-def _carried(one: SeedValue, key: str) -> str:
-    registered = one.manifest.get("registered")
+def _carried(manifest: Mapping[str, Any], key: str) -> str:
+    registered = manifest.get("registered")
     value = registered.get(key) if isinstance(registered, dict) else None
     return value if isinstance(value, str) else ""
 

@@ -4,9 +4,11 @@ The unit is the training run of one seed. Episodes and records are averaged with
 can never pass for runs.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, final
 
 from runshelf.comparison.sides import Side
@@ -150,6 +152,16 @@ def common_metric(sides: Sequence[Side], named: str | None) -> str:
     return metric
 
 
+@functools.lru_cache(maxsize=50_000)  # a registration is looked for before the values are read
+def manifest_of(folder: Path) -> dict[str, Any]:
+    """Return the part of a run's manifest that a comparison looks at; empty if it is damaged."""
+    try:
+        whole = parse_record(read_whole(folder, "run.json") or b"")
+    except (ValueError, UserFacingError):
+        return {}
+    return {key: whole[key] for key in ("registered", "sweep", "tuning", "created") if key in whole}
+
+
 def is_tuning(manifest: Mapping[str, Any]) -> bool:
     """Return whether a run was used to choose settings: it says so, or its sweep does."""
     sweep = manifest.get("sweep")
@@ -172,7 +184,7 @@ def _of_run(
 ) -> list[SeedValue]:
     """Return the values of the counted seeds of one run."""
     outlines = _outlines(row, metric)
-    about = _manifest(row)
+    about = manifest_of(row.folder)
     if seeds == [None]:  # the run does not say its seeds, but its records may
         seeds = [seed for seed in outlines if seed is not None] or [None]
     found: list[SeedValue] = []
@@ -209,15 +221,6 @@ def _outlines(row: RunRow, metric: str) -> dict[int | None, Outline]:
         except UserFacingError:
             pass  # the folder cannot be written
     return found
-
-
-def _manifest(row: RunRow) -> dict[str, Any]:
-    """Return the part of a manifest that a comparison looks at."""
-    try:
-        whole = parse_record(read_whole(row.folder, "run.json") or b"")
-    except (ValueError, UserFacingError):
-        return {}
-    return {key: whole[key] for key in ("registered", "sweep", "tuning", "created") if key in whole}
 
 
 def _check(

@@ -1,0 +1,230 @@
+"""The command `compare`: groups of runs, with every seed, intervals, tests and a conclusion."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from runshelf.cli.arguments import add_command, add_output, home, whole
+from runshelf.cli.command_line import Reported
+from runshelf.cli.finding import ProgressLine, fresh_index
+from runshelf.errors import UsageError
+from runshelf.terminal_text import harmless, put
+
+if TYPE_CHECKING:
+    from runshelf.comparison.analysis import Question
+    from runshelf.comparison.document import Document, Table
+    from runshelf.comparison.result import ComparisonResult
+    from runshelf.comparison.sides import Side
+
+SIDE = "a group, a filter as for `runs`, a run, or a folder or file of logs"
+_ENDINGS = {"csv": ".csv", "latex": ".tex", "markdown": ".md", "html": ".html"}
+
+
+def add(commands: Any) -> None:
+    """Add `compare`."""
+    parser = add_command(
+        *(commands, "compare", _compare, "compare groups of runs over their seeds"),
+        "Compare groups over their seeds: every seed, means with intervals, worst seeds, tests of "
+        "the differences, and what may be concluded.",
+    )
+    parser.add_argument("names", metavar="GROUP", nargs="+", help=SIDE)
+    _add_values(parser)
+    _add_tests(parser)
+    _add_files(parser)
+    add_output(parser)
+
+
+def _add_values(parser: argparse.ArgumentParser) -> None:
+    values = parser.add_argument_group("the value of a seed")
+    values.add_argument("--metric", metavar="NAME", help="default: the result of the runs")
+    values.add_argument(
+        "--window",
+        type=whole(1, 100, 10),
+        metavar="PERCENT",
+        help="mean over the last part of the curve; default 10",
+    )
+    values.add_argument(
+        "--better",
+        choices=("higher", "lower"),
+        help="whether higher or lower values are better; default: lower for losses and errors",
+    )
+    values.add_argument(
+        "--threshold", type=_number, metavar="X", help="count the seeds that reach this value"
+    )
+    values.add_argument(
+        "--low", action="append", default=[], metavar="ENV=X", help="score 0; repeatable"
+    )
+    values.add_argument(
+        "--high", action="append", default=[], metavar="ENV=X", help="score 1; repeatable"
+    )
+    values.add_argument(
+        "--references", metavar="FILE", help='scores 0 and 1: {"ENV": {"low": X, "high": Y}}'
+    )
+
+
+def _add_tests(parser: argparse.ArgumentParser) -> None:
+    tests = parser.add_argument_group("tests")
+    tests.add_argument(
+        "--test", choices=("permutation", "welch"), help="test of a difference; default permutation"
+    )
+    tests.add_argument("--alpha", type=_level, metavar="P", help="level of the tests; default 0.05")
+    tests.add_argument(
+        "--registered",
+        metavar="NAME",
+        help="the registration to follow; default: the one that the runs carry; `none` for none",
+    )
+    tests.add_argument(
+        "--allow-tuning-seeds",
+        action="store_true",
+        help="also compare seeds on which settings were chosen; the output says so",
+    )
+    tests.add_argument(
+        "--sequential",
+        action="store_true",
+        help="say whether more seeds are needed, after the looks that are registered (AdaStop)",
+    )
+    tests.add_argument(
+        "--start", action="store_true", help="with --sequential, run the next batch of seeds"
+    )
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    files = parser.add_argument_group("files")
+    files.add_argument("--csv", metavar="FILE", help="one row for each group and environment")
+    files.add_argument("--latex", metavar="FILE", help="the tables as LaTeX")
+    files.add_argument("--markdown", metavar="FILE", help="everything as Markdown")
+    files.add_argument("--html", metavar="FILE", help="one self-contained page with pictures")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got `{text}`; try 475") from None
+
+
+def _level(text: str) -> float:
+    number = _number(text)
+    if not 0.0 < number < 0.5:
+        raise argparse.ArgumentTypeError(f"must be above 0 and below 0.5, got `{text}`; try 0.05")
+    return number
+
+
+def _compare(options: argparse.Namespace) -> Reported:
+    from runshelf.comparison.sides import opened_sides
+
+    files = _files(options)
+    if options.start and not options.sequential:
+        raise UsageError("--start needs --sequential")
+    with (
+        fresh_index(home(options)) as index,
+        opened_sides(index, options.names, options.argv, _say) as sides,
+    ):
+        if options.sequential:
+            return _sequential(options, sides)
+        return _fixed(options, sides, files)
+
+
+def _fixed(
+    options: argparse.Namespace, sides: "Sequence[Side]", files: dict[str, Path]
+) -> Reported:
+    from runshelf.comparison.analysis import compare_sides
+    from runshelf.comparison.fields import fields
+    from runshelf.comparison.sections import document
+
+    show = ProgressLine("reading")
+    results = compare_sides(home(options), sides, _question(options), lambda n, of: show(n, of))
+    made = document(results)
+    for kind, path in files.items():
+        _write(path, _text(kind, results, made))
+    about = {"files": {kind: str(path) for kind, path in files.items()}} if files else {}
+    return Reported(fields(results) | about, lambda: _show(made, files))
+
+
+def _sequential(options: argparse.Namespace, sides: "Sequence[Side]") -> Reported:
+    raise UsageError("not yet")
+
+
+def _question(options: argparse.Namespace) -> "Question":
+    from runshelf.comparison.analysis import Question
+
+    return Question(
+        metric=options.metric,
+        window=options.window,
+        better=options.better,
+        threshold=options.threshold,
+        test=options.test,
+        alpha=options.alpha,
+        low=tuple(options.low),
+        high=tuple(options.high),
+        references=None if options.references is None else Path(options.references),
+        registered=options.registered,
+        allow_tuning=options.allow_tuning_seeds,
+    )
+
+
+def _files(options: argparse.Namespace) -> dict[str, Path]:
+    """Return the files to write; check them before anything is read."""
+    found: dict[str, Path] = {}
+    for kind, ending in _ENDINGS.items():
+        name = getattr(options, kind)
+        if name is None:
+            continue
+        path = Path(name)
+        if path.suffix.lower() != ending:
+            raise UsageError(f"`--{kind}` must name a file that ends in {ending}, got `{name}`")
+        if not path.parent.is_dir():
+            raise UsageError(f"there is no folder `{path.parent}` for `{name}`")
+        found[kind] = path
+    return found
+
+
+def _text(kind: str, results: "Sequence[ComparisonResult]", made: "Document") -> str:
+    from runshelf.comparison.document import latex, markdown
+    from runshelf.comparison.fields import csv_of
+
+    if kind == "html":
+        from runshelf.web.comparison_file import comparison_file
+
+        return comparison_file(results, made)
+    makers: dict[str, Callable[[], str]] = {
+        "csv": lambda: csv_of(results),
+        "latex": lambda: latex(made),
+        "markdown": lambda: markdown(made),
+    }
+    return makers[kind]()
+
+
+def _write(path: Path, text: str) -> None:
+    from runshelf.store.writing import write_whole
+
+    write_whole(path, text.encode("utf-8", "replace"))
+
+
+def _show(made: "Document", files: dict[str, Path]) -> None:
+    put(made.title)
+    for section in made.sections:
+        put(f"\n{section.title}")
+        for line in section.lines:
+            put(f"  {line}")
+        for table in section.tables:
+            _show_table(table)
+    for path in files.values():
+        put(f"written to {harmless(path)}")
+
+
+def _show_table(table: "Table") -> None:
+    from runshelf.cli.tables import print_table, plain
+
+    put()
+    put(f"  {table.title}")
+    columns = {
+        head: [plain(row[place]) for row in table.rows] for place, head in enumerate(table.heads)
+    }
+    print_table(columns, right=table.right)
+
+
+def _say(line: str) -> None:
+    put(f"runshelf: {line}", file=sys.stderr)

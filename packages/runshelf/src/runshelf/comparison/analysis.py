@@ -1,0 +1,295 @@
+"""Compares sides over their seeds: reads their values, and computes every number of the result."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple, final
+
+import numpy as np
+
+from runshelf.comparison import estimating
+from runshelf.comparison.across import across
+from runshelf.comparison.fairness import budgets, check_tuning, notes_on
+from runshelf.comparison.groups import Difference, differences
+from runshelf.comparison.references import Reference, references
+from runshelf.comparison.registered import (
+    Registered,
+    beside_registration,
+    registration_names,
+)
+from runshelf.comparison.result import (
+    NONE,
+    Better,
+    ComparisonResult,
+    EnvironmentResult,
+    PairResult,
+    SideResult,
+    Span,
+)
+from runshelf.comparison.seed_values import (
+    OnRead,
+    SeedValue,
+    SideValues,
+    common_metric,
+    values_of,
+)
+from runshelf.comparison.sides import Side
+from runshelf.errors import UsageError
+from runshelf.formatting import number
+from runshelf.registrations.kept import Kept, find
+from runshelf.registrations.registration import WINDOW, Registration, Test
+from runshelf.store.results import named_metric
+from runshelf.store.run import open_run
+
+MOST_FOR_ALL_PAIRS = 10  # of more sides, each is compared with the first only
+NO_REGISTRATION = "none"
+
+_LOWER = re.compile(r"(^|[/_.])(loss|error|regret|cost)([/_.]|$)", re.IGNORECASE)
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """What the user asks of a comparison; None for the default.
+
+    Attributes:
+        metric: the metric.
+        window: per cent of the end of a curve.
+        better: whether higher or lower values are better.
+        threshold: seeds that reach it are successes.
+        test: the test of a difference.
+        alpha: the level of the tests.
+        low: `ENV=X`, the returns with the score 0.
+        high: `ENV=X`, the returns with the score 1.
+        references: a file with both.
+        registered: the name of a registration, or `none`.
+        allow_tuning: whether seeds on which settings were chosen may be compared.
+    """
+
+    metric: str | None = None
+    window: int | None = None
+    better: Better | None = None
+    threshold: float | None = None
+    test: Test | None = None
+    alpha: float | None = None
+    low: tuple[str, ...] = ()
+    high: tuple[str, ...] = ()
+    references: Path | None = None
+    registered: str | None = None
+    allow_tuning: bool = False
+
+
+@final
+class Plan(NamedTuple):
+    """One analysis, with every default filled in."""
+
+    metric: str
+    window: int
+    better: Better
+    threshold: float | None
+    test: Test
+    alpha: float
+
+
+def compare_sides(
+    home: Path, sides: Sequence[Side], question: Question, on_read: OnRead | None = None
+) -> list[ComparisonResult]:
+    """Return the registered analysis, if there is one, then the one that the user asks for.
+
+    Args:
+        home: the home, which keeps the registrations.
+        sides: the sides.
+        question: what the user asks for.
+        on_read: called with the number of runs that are read, and of all.
+
+    Raises:
+        UsageError: the sides cannot be compared; the message says why.
+        UserFacingError: a file cannot be read.
+    """
+    registered = _registered(home, sides, question)
+    plans = _plans(home, sides, question, registered)
+    found: list[ComparisonResult] = []
+    for place, plan in enumerate(plans):
+        values = values_of(sides, plan.metric, plan.window, on_read)
+        beside = None
+        if registered and place == 0:
+            beside = beside_registration(home, registered.name, values, version=registered.version)
+        found.append(_compare(values, plan, question, beside))
+    return found
+
+
+def plan_of(registration: Registration, better: Better | None = None) -> Plan:
+    """Return the analysis that is registered."""
+    one = registration
+    better = better or better_of(one.metric)
+    return Plan(one.metric, one.window, better, one.threshold, one.test, one.alpha)
+
+
+def better_of(metric: str) -> Better:
+    """Return whether lower values of a metric are better, as of a loss."""
+    return "lower" if _LOWER.search(metric) else "higher"
+
+
+def _registered(home: Path, sides: Sequence[Side], question: Question) -> Kept | None:
+    """Return the registration to follow: the one that the user names, or that the runs carry."""
+    if question.registered == NO_REGISTRATION:
+        return None
+    name = question.registered or next(iter(registration_names(sides)), None)
+    return find(home, name) if name else None
+
+
+def _plans(
+    home: Path, sides: Sequence[Side], question: Question, registered: Kept | None
+) -> list[Plan]:
+    """Return the registered plan, if any, and the user's if it differs."""
+    first = plan_of(registered.registration) if registered else None
+    if first is None:
+        metric = question.metric or common_metric(sides, named_metric(home))
+        first = Plan(metric, WINDOW, better_of(metric), None, "permutation", 0.05)
+        return [_changed(first, question)]
+    other = _changed(first, question)
+    return [first] if other == first else [first, other]
+
+
+def _changed(plan: Plan, question: Question) -> Plan:
+    """Return a plan with what the user asks for."""
+    metric = question.metric or plan.metric
+    better = plan.better if metric == plan.metric else better_of(metric)
+    asked = {
+        **{"window": question.window, "threshold": question.threshold},
+        **{"test": question.test, "alpha": question.alpha},
+    }
+    given = {name: value for name, value in asked.items() if value is not None}
+    return plan._replace(metric=metric, better=question.better or better, **given)
+
+
+def _compare(
+    values: list[SideValues], plan: Plan, question: Question, registered: Registered | None
+) -> ComparisonResult:
+    warnings = check_tuning(values, allowed=question.allow_tuning)
+    envs = list(dict.fromkeys(env for one in values for env in one.values))
+    common = [env for env in envs if len(values) == 1 or _owners(values, env, 2)]
+    known = references(common, question.low, question.high, question.references)
+    found = [_environment(env, values, plan, known.get(env)) for env in common]
+    found = _corrected(found, plan)
+    return ComparisonResult(
+        labels=[one.side.label for one in values],
+        metric=plan.metric,
+        window=plan.window,
+        axis=_axis(values),
+        better=plan.better,
+        alpha=plan.alpha,
+        threshold=plan.threshold,
+        environments=found,
+        across=across(found, plan.better),
+        differences=_differences(values),
+        budgets=budgets(values),
+        notes=[*warnings, *notes_on(values, plan.metric)],
+        registered=registered,
+        left_out={env: _owners(values, env, 1)[0] for env in envs if env not in common},
+    )
+
+
+def _owners(values: Sequence[SideValues], env: str, least: int) -> list[str]:
+    """Return the labels of the sides that have an environment, if there are enough of them."""
+    labels = [one.side.label for one in values if one.values.get(env)]
+    return labels if len(labels) >= least else []
+
+
+def _environment(
+    env: str, values: Sequence[SideValues], plan: Plan, reference: Reference | None
+) -> EnvironmentResult:
+    here = {one.side.label: one.values[env] for one in values if one.values.get(env)}
+    floor = _floor([seed for of in here.values() for seed in of], plan.better)
+    sides = [_side(label, seeds, floor, plan) for label, seeds in here.items()]
+    pairs = [_pair(one, other, plan) for one, other in _pairs(sides)]
+    failed = any(side.failures for side in sides)
+    return EnvironmentResult(env, sides, pairs, floor if failed else None, reference)
+
+
+def _floor(seeds: Iterable[SeedValue], better: Better) -> float:
+    """Return the worst value that any seed has, which a failure counts as; NaN without values."""
+    known = [one.value for one in seeds if math.isfinite(one.value)]
+    if not known:
+        return math.nan
+    return min(known) if better == "higher" else max(known)
+
+
+def _pairs(sides: Sequence[SideResult]) -> list[tuple[SideResult, SideResult]]:
+    """Return all pairs of sides; of many sides, each with the first one."""
+    if len(sides) > MOST_FOR_ALL_PAIRS:
+        return [(sides[0], other) for other in sides[1:]]
+    return list(itertools.combinations(sides, 2))
+
+
+def _side(label: str, seeds: list[SeedValue], floor: float, plan: Plan) -> SideResult:
+    counted = [floor if one.failure else one.value for one in seeds]
+    areas = [one.area for one in seeds if not one.failure and math.isfinite(one.area)]
+    known = [] if math.isnan(floor) else counted
+    above = None
+    if plan.threshold is not None:
+        above = sum(_reaches(one, plan) for one in seeds)
+    return SideResult(
+        label=label,
+        seeds=seeds,
+        counted=counted,
+        mean=estimating.mean(known) if known else NONE,
+        median=float(np.median(known)) if known else math.nan,
+        worst=(min if plan.better == "higher" else max)(known) if known else math.nan,
+        area=estimating.mean(areas) if areas else NONE,
+        above=above,
+        share=None if above is None else estimating.share(above, len(seeds)),
+    )
+
+
+def _reaches(one: SeedValue, plan: Plan) -> bool:
+    if one.failure or plan.threshold is None:
+        return False
+    return one.value >= plan.threshold if plan.better == "higher" else one.value <= plan.threshold
+
+
+def _axis(values: Sequence[SideValues]) -> str:
+    axes = {s.outline.axis for one in values for of in one.values.values() for s in of if s.outline}
+    return axes.pop() if len(axes) == 1 else "step"
+
+
+def _differences(values: Sequence[SideValues]) -> list[Difference]:
+    """Return what separates the newest runs of the sides."""
+    if len(values) < 2:
+        return []
+    return differences([open_run(one.side.rows[0].folder) for one in values])
+
+
+def _pair(one: SideResult, other: SideResult, plan: Plan) -> PairResult:
+    a, b = one.counted, other.counted
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        why = f"{one.label} and {other.label} cannot be compared: no seed has a value"
+        return PairResult(one.label, other.label, NONE, math.nan, math.nan, NONE, plan.test, why)
+    difference, p_welch = estimating.difference(a, b)
+    p = p_welch if plan.test == "welch" else estimating.permutation(a, b)
+    better = estimating.improvement(a, b) if plan.better == "higher" else estimating.improvement(b, a)
+    return PairResult(one.label, other.label, difference, p, p, better, plan.test, "")
+
+
+def _corrected(found: list[EnvironmentResult], plan: Plan) -> list[EnvironmentResult]:
+    """Correct the p-values of all pairs of all environments together, and conclude."""
+    pairs = [pair for env in found for pair in env.pairs]
+    known = [pair.p for pair in pairs if math.isfinite(pair.p)]
+    corrected = iter(estimating.holm(known))
+    done = iter(
+        [
+            replace(pair, p_corrected=next(corrected)) if math.isfinite(pair.p) else pair
+            for pair in pairs
+        ]
+    )
+    return [
+        replace(env, pairs=[_concluded(next(done), env, plan, len(known)) for _ in env.pairs])
+        for env in found
+    ]
+
+
+def _concluded(pair: PairResult, env: EnvironmentResult, plan: Plan, tests: int) -> PairResult:
+    return replace(pair, conclusion=pair.conclusion or f"p = {pair.p_corrected}")

@@ -1,0 +1,174 @@
+"""What a comparison found: numbers for each side, each pair of sides, and across environments."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, final
+
+import numpy as np
+from jaxtyping import Float64
+
+from runshelf.comparison.fairness import Budget
+from runshelf.comparison.groups import Difference
+from runshelf.comparison.references import Reference
+from runshelf.comparison.registered import Registered
+from runshelf.comparison.seed_values import SeedValue
+
+Better = Literal["higher", "lower"]
+
+
+@final
+class Span(NamedTuple):
+    """An estimate with its interval; NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+
+
+NONE = Span(math.nan, math.nan, math.nan)
+
+
+@final
+@dataclass(frozen=True)
+class SideResult:
+    """One side in one environment.
+
+    Attributes:
+        label: the label of the side.
+        seeds: every seed.
+        counted: the value of each seed that statistics use; a failure has the worst value seen.
+        mean: the mean with its interval.
+        median: the median.
+        worst: the worst value.
+        area: the mean height of the curves with its interval, over seeds without failures.
+        above: how many seeds reach the threshold; None without one.
+        share: the share of seeds that reach it, with its interval.
+        notes: what the intervals do not tell, in words.
+    """
+
+    label: str
+    seeds: list[SeedValue]
+    counted: list[float]
+    mean: Span
+    median: float
+    worst: float
+    area: Span
+    above: int | None = None
+    share: Span | None = None
+    notes: list[str] = field(default_factory=list[str])
+
+    @property
+    def failures(self) -> int:
+        """The number of seeds that count as failures."""
+        return sum(bool(one.failure) for one in self.seeds)
+
+
+@final
+@dataclass(frozen=True)
+class PairResult:
+    """Two sides in one environment.
+
+    Attributes:
+        one: the label of the first side.
+        other: the label of the second side.
+        difference: the mean of the first minus that of the second, with Welch's interval.
+        p: the p-value of the test.
+        p_corrected: the same after Holm's correction over all pairs of all environments.
+        better: P(X > Y), that a seed of the first side is better than one of the second.
+        test: `permutation` or `welch`.
+        conclusion: what may and may not be concluded, in words.
+    """
+
+    one: str
+    other: str
+    difference: Span
+    p: float
+    p_corrected: float
+    better: Span
+    test: str
+    conclusion: str
+
+
+@final
+@dataclass(frozen=True)
+class EnvironmentResult:
+    """One environment.
+
+    Attributes:
+        env: the environment.
+        sides: the sides that have it, in order.
+        pairs: the pairs of sides that are compared.
+        floor: the value of failures in the statistics; None without failures.
+        reference: what normalised scores take as 0 and 1; None if unknown.
+    """
+
+    env: str
+    sides: list[SideResult]
+    pairs: list[PairResult]
+    floor: float | None
+    reference: Reference | None
+
+
+@final
+@dataclass(frozen=True)
+class AcrossResult:
+    """Normalised scores over several environments.
+
+    Attributes:
+        envs: the environments that all these sides have, and whose references are known.
+        labels: the labels of the sides.
+        iqm: the interquartile mean of each side, with its interval.
+        mean: the mean of each side, with its interval.
+        taus: the scores at which the profiles are computed.
+        profiles: of each side, the share of runs with a score above each tau, with its interval.
+        improvement: P(X > Y) of pairs of sides, averaged over environments.
+        notes: what was left out, in words.
+    """
+
+    envs: list[str]
+    labels: list[str]
+    iqm: list[Span]
+    mean: list[Span]
+    taus: Float64[np.ndarray, " taus"]
+    profiles: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    improvement: list[tuple[str, str, Span]]
+    notes: list[str]
+
+
+@final
+@dataclass(frozen=True)
+class ComparisonResult:
+    """A comparison of sides by one metric.
+
+    Attributes:
+        labels: the labels of the sides.
+        metric: the metric.
+        window: the value of a seed is the mean over the last `window` per cent of its curve.
+        axis: what the curves are over.
+        better: whether higher or lower values are better.
+        alpha: the level of the tests.
+        threshold: the threshold of successes; None without one.
+        environments: each environment that two sides have, or the only side.
+        across: over several environments; None if there is only one with a known reference.
+        differences: what separates the sides: settings, code, packages.
+        budgets: what each side spent.
+        notes: what a reader must know about the seeds.
+        registered: the registration that it follows; None if it is exploratory.
+        left_out: environments that only one of several sides has.
+    """
+
+    labels: list[str]
+    metric: str
+    window: int
+    axis: str
+    better: Better
+    alpha: float
+    threshold: float | None
+    environments: list[EnvironmentResult]
+    across: AcrossResult | None
+    differences: Sequence[Difference]
+    budgets: list[Budget]
+    notes: list[str]
+    registered: Registered | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
