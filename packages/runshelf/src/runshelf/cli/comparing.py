@@ -51,7 +51,11 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         help="whether higher or lower values are better; default: lower for losses and errors",
     )
     values.add_argument(
-        "--threshold", type=_number, metavar="X", help="count the seeds that reach this value"
+        "--threshold",
+        action="append",
+        default=[],
+        metavar="X",
+        help="count the seeds that reach this value; ENV=X for one environment; repeatable",
     )
     values.add_argument(
         "--low", action="append", default=[], metavar="ENV=X", help="score 0; repeatable"
@@ -154,7 +158,7 @@ def _question(options: argparse.Namespace) -> "Question":
         metric=options.metric,
         window=options.window,
         better=options.better,
-        threshold=options.threshold,
+        threshold=tuple(options.threshold),
         test=options.test,
         alpha=options.alpha,
         low=tuple(options.low),

@@ -1,10 +1,91 @@
 """Normalised scores over several environments."""
 
 from collections.abc import Sequence
+from itertools import combinations
 
-from runshelf.comparison.result import AcrossResult, Better, EnvironmentResult
+import numpy as np
+
+from runshelf.comparison import estimating
+from runshelf.comparison.result import AcrossResult, EnvironmentResult, SideResult
+
+MOST_FOR_ALL_PAIRS = 10
+SCORES_PER_UNIT = 40
+_MOST_SCORES = 2_000
 
 
-def across(found: Sequence[EnvironmentResult], better: Better) -> AcrossResult | None:
-    """Return statistics of normalised scores; None without two environments with references."""
-    return None
+def across(found: Sequence[EnvironmentResult]) -> AcrossResult | None:
+    """Return statistics of normalised scores.
+
+    None without two environments whose references are known, and that two sides have.
+    """
+    usable = [one for one in found if one.reference and _has_values(one)]
+    labels = _labels(usable)
+    if len(usable) < 2 or len(labels) < 1:
+        return None
+    scores = [[_scores(one, label) for one in usable] for label in labels]
+    every = np.concatenate([of for side in scores for of in side])
+    taus = _taus(float(every.min()), float(every.max()))
+    pooled = [estimating.pooled(of, taus) for of in scores]
+    pairs = list(combinations(range(len(labels)), 2))
+    if len(labels) > MOST_FOR_ALL_PAIRS:
+        pairs = [(0, n) for n in range(1, len(labels))]
+    return AcrossResult(
+        envs=[one.env for one in usable],
+        labels=labels,
+        iqm=[one.iqm for one in pooled],
+        mean=[one.mean for one in pooled],
+        taus=taus,
+        profiles=[one.profile for one in pooled],
+        improvement=[
+            (labels[a], labels[b], estimating.pooled_improvement(scores[a], scores[b]))
+            for a, b in pairs
+        ],
+        notes=_notes(found, usable, labels),
+    )
+
+
+def _taus(least: float, most: float) -> np.ndarray:
+    """Return scores from 0, or below it, to 1, or above it, in fortieths."""
+    first, last = np.floor(min(0.0, least)), np.ceil(4 * max(1.0, most)) / 4
+    many = min(round(SCORES_PER_UNIT * (last - first)), _MOST_SCORES)
+    return first + np.arange(many + 1) / SCORES_PER_UNIT
+
+
+def _labels(usable: Sequence[EnvironmentResult]) -> list[str]:
+    """Return the labels of the sides that have every environment, in order."""
+    if not usable:
+        return []
+    everywhere = set.intersection(*({side.label for side in one.sides} for one in usable))
+    return [side.label for side in usable[0].sides if side.label in everywhere]
+
+
+def _has_values(one: EnvironmentResult) -> bool:
+    return all(np.isfinite(side.counted).all() for side in one.sides)
+
+
+def _scores(one: EnvironmentResult, label: str) -> np.ndarray:
+    assert one.reference is not None
+    low, high, _ = one.reference
+    return (np.array(_side(one, label).counted) - low) / (high - low)
+
+
+def _side(one: EnvironmentResult, label: str) -> SideResult:
+    return next(side for side in one.sides if side.label == label)
+
+
+def _notes(
+    found: Sequence[EnvironmentResult], usable: Sequence[EnvironmentResult], labels: Sequence[str]
+) -> list[str]:
+    notes: list[str] = []
+    if unknown := [one.env for one in found if not one.reference]:
+        notes.append(
+            f"left out, since their scores 0 and 1 are unknown: {', '.join(unknown)} "
+            "(--low ENV=X --high ENV=X)"
+        )
+    some = dict.fromkeys(side.label for one in usable for side in one.sides)
+    if without := [label for label in some if label not in labels]:
+        notes.append(f"left out, since they lack an environment: {', '.join(without)}")
+    least = min(len(side.seeds) for one in usable for side in one.sides)
+    if least < 5:
+        notes.append(f"with {least} seeds in an environment, these intervals are too narrow")
+    return notes

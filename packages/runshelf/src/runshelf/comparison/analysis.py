@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, final
@@ -12,6 +12,7 @@ import numpy as np
 
 from runshelf.comparison import estimating
 from runshelf.comparison.across import across
+from runshelf.comparison.conclusions import conclusion, unseen
 from runshelf.comparison.fairness import budgets, check_tuning, notes_on
 from runshelf.comparison.groups import Difference, differences
 from runshelf.comparison.references import Reference, references
@@ -39,9 +40,10 @@ from runshelf.comparison.seed_values import (
 from runshelf.comparison.sides import Side
 from runshelf.errors import UsageError
 from runshelf.formatting import number
+from runshelf.index.rows import RunRow
 from runshelf.registrations.kept import Kept, find
 from runshelf.registrations.registration import WINDOW, Registration, Test
-from runshelf.store.results import named_metric
+from runshelf.store.results import is_return, named_metric
 from runshelf.store.run import open_run
 
 MOST_FOR_ALL_PAIRS = 10  # of more sides, each is compared with the first only
@@ -59,7 +61,7 @@ class Question:
         metric: the metric.
         window: per cent of the end of a curve.
         better: whether higher or lower values are better.
-        threshold: seeds that reach it are successes.
+        threshold: seeds that reach it are successes: `X`, or `ENV=X` for one environment.
         test: the test of a difference.
         alpha: the level of the tests.
         low: `ENV=X`, the returns with the score 0.
@@ -72,7 +74,7 @@ class Question:
     metric: str | None = None
     window: int | None = None
     better: Better | None = None
-    threshold: float | None = None
+    threshold: tuple[str, ...] = ()
     test: Test | None = None
     alpha: float | None = None
     low: tuple[str, ...] = ()
@@ -84,12 +86,12 @@ class Question:
 
 @final
 class Plan(NamedTuple):
-    """One analysis, with every default filled in."""
+    """One analysis, with every default filled in; the key of a threshold for all is empty."""
 
     metric: str
     window: int
     better: Better
-    threshold: float | None
+    threshold: Mapping[str, float]
     test: Test
     alpha: float
 
@@ -125,7 +127,24 @@ def plan_of(registration: Registration, better: Better | None = None) -> Plan:
     """Return the analysis that is registered."""
     one = registration
     better = better or better_of(one.metric)
-    return Plan(one.metric, one.window, better, one.threshold, one.test, one.alpha)
+    threshold = {} if one.threshold is None else {"": one.threshold}
+    return Plan(one.metric, one.window, better, threshold, one.test, one.alpha)
+
+
+def thresholds(texts: Iterable[str]) -> dict[str, float]:
+    """Return thresholds by environment from `X` and `ENV=X`; the key is empty for all others.
+
+    Raises:
+        UsageError: a text has no number.
+    """
+    found: dict[str, float] = {}
+    for text in texts:
+        env, _, value = text.rpartition("=")
+        try:
+            found[env] = float(value)
+        except ValueError:
+            raise UsageError(f"`--threshold` must be X or ENV=X, got `{text}`; try 475") from None
+    return found
 
 
 def better_of(metric: str) -> Better:
@@ -148,7 +167,7 @@ def _plans(
     first = plan_of(registered.registration) if registered else None
     if first is None:
         metric = question.metric or common_metric(sides, named_metric(home))
-        first = Plan(metric, WINDOW, better_of(metric), None, "permutation", 0.05)
+        first = Plan(metric, WINDOW, better_of(metric), {}, "permutation", 0.05)
         return [_changed(first, question)]
     other = _changed(first, question)
     return [first] if other == first else [first, other]
@@ -159,7 +178,7 @@ def _changed(plan: Plan, question: Question) -> Plan:
     metric = question.metric or plan.metric
     better = plan.better if metric == plan.metric else better_of(metric)
     asked = {
-        **{"window": question.window, "threshold": question.threshold},
+        **{"window": question.window, "threshold": thresholds(question.threshold) or None},
         **{"test": question.test, "alpha": question.alpha},
     }
     given = {name: value for name, value in asked.items() if value is not None}
@@ -172,7 +191,13 @@ def _compare(
     warnings = check_tuning(values, allowed=question.allow_tuning)
     envs = list(dict.fromkeys(env for one in values for env in one.values))
     common = [env for env in envs if len(values) == 1 or _owners(values, env, 2)]
-    known = references(common, question.low, question.high, question.references)
+    known = references(
+        common,
+        question.low,
+        question.high,
+        question.references,
+        of_return=is_return(plan.metric),
+    )
     found = [_environment(env, values, plan, known.get(env)) for env in common]
     found = _corrected(found, plan)
     return ComparisonResult(
@@ -182,12 +207,11 @@ def _compare(
         axis=_axis(values),
         better=plan.better,
         alpha=plan.alpha,
-        threshold=plan.threshold,
         environments=found,
-        across=across(found, plan.better),
+        across=across(found) if plan.better == "higher" else None,
         differences=_differences(values),
         budgets=budgets(values),
-        notes=[*warnings, *notes_on(values, plan.metric)],
+        notes=[*warnings, *notes_on(values, plan.metric), *_unseen(found)],
         registered=registered,
         left_out={env: _owners(values, env, 1)[0] for env in envs if env not in common},
     )
@@ -204,10 +228,11 @@ def _environment(
 ) -> EnvironmentResult:
     here = {one.side.label: one.values[env] for one in values if one.values.get(env)}
     floor = _floor([seed for of in here.values() for seed in of], plan.better)
-    sides = [_side(label, seeds, floor, plan) for label, seeds in here.items()]
+    threshold = plan.threshold.get(env, plan.threshold.get(""))
+    sides = [_side(label, seeds, floor, threshold, plan) for label, seeds in here.items()]
     pairs = [_pair(one, other, plan) for one, other in _pairs(sides)]
     failed = any(side.failures for side in sides)
-    return EnvironmentResult(env, sides, pairs, floor if failed else None, reference)
+    return EnvironmentResult(env, sides, pairs, floor if failed else None, reference, threshold)
 
 
 def _floor(seeds: Iterable[SeedValue], better: Better) -> float:
@@ -225,13 +250,15 @@ def _pairs(sides: Sequence[SideResult]) -> list[tuple[SideResult, SideResult]]:
     return list(itertools.combinations(sides, 2))
 
 
-def _side(label: str, seeds: list[SeedValue], floor: float, plan: Plan) -> SideResult:
+def _side(
+    label: str, seeds: list[SeedValue], floor: float, threshold: float | None, plan: Plan
+) -> SideResult:
     counted = [floor if one.failure else one.value for one in seeds]
     areas = [one.area for one in seeds if not one.failure and math.isfinite(one.area)]
     known = [] if math.isnan(floor) else counted
     above = None
-    if plan.threshold is not None:
-        above = sum(_reaches(one, plan) for one in seeds)
+    if threshold is not None:
+        above = sum(_reaches(one, threshold, plan.better) for one in seeds)
     return SideResult(
         label=label,
         seeds=seeds,
@@ -245,10 +272,15 @@ def _side(label: str, seeds: list[SeedValue], floor: float, plan: Plan) -> SideR
     )
 
 
-def _reaches(one: SeedValue, plan: Plan) -> bool:
-    if one.failure or plan.threshold is None:
+def _reaches(one: SeedValue, threshold: float, better: Better) -> bool:
+    if one.failure:
         return False
-    return one.value >= plan.threshold if plan.better == "higher" else one.value <= plan.threshold
+    return one.value >= threshold if better == "higher" else one.value <= threshold
+
+
+def _unseen(found: Sequence[EnvironmentResult]) -> list[str]:
+    least = min((len(side.seeds) for env in found for side in env.sides), default=0)
+    return [text] if least and (text := unseen(least)) else []
 
 
 def _axis(values: Sequence[SideValues]) -> str:
@@ -260,7 +292,15 @@ def _differences(values: Sequence[SideValues]) -> list[Difference]:
     """Return what separates the newest runs of the sides."""
     if len(values) < 2:
         return []
-    return differences([open_run(one.side.rows[0].folder) for one in values])
+    envs = [env for one in values for env in one.values]
+    env = max(dict.fromkeys(envs), key=envs.count)  # runs of one environment differ in it only
+    rows = [_newest(one, env) for one in values]
+    return differences([open_run(row.folder) for row in rows])
+
+
+def _newest(one: SideValues, env: str) -> RunRow:
+    rows = [row for row in one.side.rows if row.env == env]
+    return (rows or one.side.rows)[0]
 
 
 def _pair(one: SideResult, other: SideResult, plan: Plan) -> PairResult:
@@ -268,9 +308,10 @@ def _pair(one: SideResult, other: SideResult, plan: Plan) -> PairResult:
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         why = f"{one.label} and {other.label} cannot be compared: no seed has a value"
         return PairResult(one.label, other.label, NONE, math.nan, math.nan, NONE, plan.test, why)
-    difference, p_welch = estimating.difference(a, b)
-    p = p_welch if plan.test == "welch" else estimating.permutation(a, b)
-    better = estimating.improvement(a, b) if plan.better == "higher" else estimating.improvement(b, a)
+    p = (estimating.welch_p if plan.test == "welch" else estimating.permutation_p)(a, b)
+    ordered = (a, b) if plan.better == "higher" else (b, a)
+    better = estimating.improvement(*ordered)
+    difference = estimating.difference(a, b)
     return PairResult(one.label, other.label, difference, p, p, better, plan.test, "")
 
 
@@ -292,4 +333,9 @@ def _corrected(found: list[EnvironmentResult], plan: Plan) -> list[EnvironmentRe
 
 
 def _concluded(pair: PairResult, env: EnvironmentResult, plan: Plan, tests: int) -> PairResult:
-    return replace(pair, conclusion=pair.conclusion or f"p = {pair.p_corrected}")
+    if pair.conclusion:
+        return pair
+    sides = {side.label: side for side in env.sides}
+    one, other = sides[pair.one], sides[pair.other]
+    text = conclusion(pair, one, other, alpha=plan.alpha, better=plan.better, tests=max(tests, 1))
+    return replace(pair, conclusion=text)

@@ -48,7 +48,6 @@ def _one(result: ComparisonResult) -> dict[str, Any]:
         "axis": result.axis,
         "better": result.better,
         "alpha": result.alpha,
-        "threshold": result.threshold,
         "registered": None
         if registered is None
         else {**registered.kept.carried(), "deviations": registered.deviations},
@@ -70,6 +69,7 @@ def _environment(one: EnvironmentResult) -> dict[str, Any]:
         "groups": [_side(side) for side in one.sides],
         "pairs": [_pair(pair) for pair in one.pairs],
         "failures_count_as": one.floor,
+        "threshold": one.threshold,
         "reference": None if one.reference is None else one.reference._asdict(),
     }
 
@@ -147,7 +147,7 @@ def _known(value: Any) -> Any:
 def _row(result: ComparisonResult, env: EnvironmentResult, side: SideResult) -> list[object]:
     values = " ".join(f"{seed.value:.10g}" for seed in side.seeds)
     names = " ".join(str(seed.seed) if seed.seed is not None else seed.run for seed in side.seeds)
-    threshold = "" if result.threshold is None else result.threshold
+    threshold = "" if env.threshold is None else env.threshold
     above = "" if side.above is None else side.above
     numbers = [*side.mean, side.median, side.worst]
     return [

@@ -67,6 +67,8 @@ def references(
     low: Iterable[str] = (),
     high: Iterable[str] = (),
     file: Path | None = None,
+    *,
+    of_return: bool = True,
 ) -> dict[str, Reference]:
     """Return the reference of each environment that has one.
 
@@ -75,6 +77,7 @@ def references(
         low: `ENV=X`, as on the command line.
         high: `ENV=Y`.
         file: a JSON file `{"ENV": {"low": X, "high": Y, "source": TEXT}}`.
+        of_return: whether the metric is a return; the known references are returns.
 
     Raises:
         UsageError: a value is not a number, an environment is unknown, or low is not below high.
@@ -84,7 +87,7 @@ def references(
     lows, highs = (_pairs(texts, name, envs) for texts, name in ((low, "--low"), (high, "--high")))
     found: dict[str, Reference] = {}
     for env in envs:
-        known = given.get(env) or KNOWN.get(env)
+        known = given.get(env) or (KNOWN.get(env) if of_return else None)
         below = lows.get(env, known.low if known else None)
         above = highs.get(env, known.high if known else None)
         if below is None and above is None:

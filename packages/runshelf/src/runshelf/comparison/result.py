@@ -101,6 +101,7 @@ class EnvironmentResult:
         pairs: the pairs of sides that are compared.
         floor: the value of failures in the statistics; None without failures.
         reference: what normalised scores take as 0 and 1; None if unknown.
+        threshold: the value that successes reach; None without one.
     """
 
     env: str
@@ -108,6 +109,7 @@ class EnvironmentResult:
     pairs: list[PairResult]
     floor: float | None
     reference: Reference | None
+    threshold: float | None = None
 
 
 @final
@@ -148,7 +150,6 @@ class ComparisonResult:
         axis: what the curves are over.
         better: whether higher or lower values are better.
         alpha: the level of the tests.
-        threshold: the threshold of successes; None without one.
         environments: each environment that two sides have, or the only side.
         across: over several environments; None if there is only one with a known reference.
         differences: what separates the sides: settings, code, packages.
@@ -164,7 +165,6 @@ class ComparisonResult:
     axis: str
     better: Better
     alpha: float
-    threshold: float | None
     environments: list[EnvironmentResult]
     across: AcrossResult | None
     differences: Sequence[Difference]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from runshelf.comparison.across import SCORES_PER_UNIT
 from runshelf.comparison.document import Document, Section, Table
 from runshelf.comparison.result import (
     AcrossResult,
@@ -19,6 +20,7 @@ ACROSS = "across"
 STRIP = 36  # characters of a strip of dots
 _MOST_SEEDS = 40  # named in a table of values
 _MOST_LINES = 40  # conclusions of one environment
+_MOST_SCORES = 12
 _DASH = "–"
 
 
@@ -170,22 +172,24 @@ def _environment(result: ComparisonResult, one: EnvironmentResult, kind: str) ->
             "intervals and tests"
         )
     tables = [_sides(result, one), _seeds(one)]
-    return Section(title, lines, [*tables, *([_pairs(one)] if one.pairs else [])], kind)
+    corrected = sum(len(env.pairs) for env in result.environments) > 1
+    tables += [_pairs(one, corrected=corrected)] if one.pairs else []
+    return Section(title, lines, tables, kind)
 
 
 def _sides(result: ComparisonResult, one: EnvironmentResult) -> Table:
     heads = ["group", "n", "mean (95 % interval)", "median", "worst"]
     fails = any(side.failures for side in one.sides)
     heads += ["failures"] if fails else []
-    heads += [_reaching(result)] if result.threshold is not None else []
+    heads += [_reaching(result, one.threshold)] if one.threshold is not None else []
     heads += ["area under the curve"]
     rows = [
         (
             *(side.label, str(len(side.seeds)), span(side.mean)),
             *(_or_dash(side.median), _or_dash(side.worst)),
             *((str(side.failures),) if fails else ()),
-            *((_share(side),) if result.threshold is not None else ()),
-            span(side.area),
+            *((_share(side),) if one.threshold is not None else ()),
+            _area(side),
         )
         for side in one.sides
     ]
@@ -193,10 +197,14 @@ def _sides(result: ComparisonResult, one: EnvironmentResult) -> Table:
     return Table(f"{one.env}: {value_of_seed(result)}", tuple(heads), rows, right)
 
 
-def _reaching(result: ComparisonResult) -> str:
-    assert result.threshold is not None
-    sign = "≥" if result.better == "higher" else "≤"
-    return f"{sign} {number(result.threshold)}"
+def _area(side: SideResult) -> str:
+    known = sum(not one.failure and math.isfinite(one.area) for one in side.seeds)
+    of = f", {known} of {len(side.seeds)} seeds" if known < len(side.seeds) else ""
+    return span(side.area) + of
+
+
+def _reaching(result: ComparisonResult, threshold: float) -> str:
+    return f"{'≥' if result.better == 'higher' else '≤'} {number(threshold)}"
 
 
 def _share(side: SideResult) -> str:
@@ -226,8 +234,7 @@ def _values(side: SideResult) -> str:
     return ", ".join(text.strip() for text in shown) + (f" and {more} more" if more > 0 else "")
 
 
-def _pairs(one: EnvironmentResult) -> Table:
-    corrected = any(pair.p != pair.p_corrected for pair in one.pairs) or len(one.pairs) > 1
+def _pairs(one: EnvironmentResult, *, corrected: bool) -> Table:
     heads = ("groups", "difference (95 % interval, Welch)", "p", *(("p, Holm",) if corrected else ()))
     rows = [
         (
@@ -264,7 +271,8 @@ def _across(result: ComparisonResult, one: AcrossResult, kind: str) -> Section:
 
 def _profiles(one: AcrossResult) -> Table:
     """Return the profiles at a few scores."""
-    places = range(0, len(one.taus), max(1, (len(one.taus) - 1) // 8))
+    quarters = range(0, len(one.taus), SCORES_PER_UNIT // 4)
+    places = quarters[:: max(1, math.ceil(len(quarters) / _MOST_SCORES))]
     heads = ("group", *(f"> {one.taus[place]:.3g}" for place in places))
     rows = [
         (label, *(f"{100 * profile[0][place]:.0f} %" for place in places))

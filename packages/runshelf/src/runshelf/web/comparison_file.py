@@ -137,9 +137,9 @@ def _seeds(result: ComparisonResult, env: EnvironmentResult) -> Picture:
         for side in env.sides[:_MOST_ROWS]
     ]
     note = "a dot is a seed, a cross a failure; the bar is the mean, the line its 95 % interval"
-    more = [] if result.threshold is None else [result.threshold]
+    more = [] if env.threshold is None else [env.threshold]
     caption = f"every seed: final {result.metric}"
-    return Picture(_rows(rows, caption, result.threshold, more), caption, [], note)
+    return Picture(_rows(rows, caption, env.threshold, more), caption, [], note)
 
 
 def _differences(env: EnvironmentResult) -> list[Picture]:
