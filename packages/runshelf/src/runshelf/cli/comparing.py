@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from runshelf.comparison.analysis import Question
     from runshelf.comparison.document import Document, Table
     from runshelf.comparison.result import ComparisonResult
+    from runshelf.comparison.sequential import Verdict
     from runshelf.comparison.sides import Side
+    from runshelf.registrations.kept import Kept
 
 SIDE = "a group, a filter as for `runs`, a run, or a folder or file of logs"
 _ENDINGS = {"csv": ".csv", "latex": ".tex", "markdown": ".md", "html": ".html"}
@@ -29,7 +31,7 @@ def add(commands: Any) -> None:
         "Compare groups over their seeds: every seed, means with intervals, worst seeds, tests of "
         "the differences, and what may be concluded.",
     )
-    parser.add_argument("names", metavar="GROUP", nargs="+", help=SIDE)
+    parser.add_argument("names", metavar="GROUP", nargs="*", help=SIDE)
     _add_values(parser)
     _add_tests(parser)
     _add_files(parser)
@@ -122,13 +124,27 @@ def _compare(options: argparse.Namespace) -> Reported:
     files = _files(options)
     if options.start and not options.sequential:
         raise UsageError("--start needs --sequential")
+    names = options.names or _registered_groups(options)
+    if not names:
+        raise UsageError("name the groups: runshelf compare A B; runshelf runs --groups lists them")
     with (
         fresh_index(home(options)) as index,
-        opened_sides(index, options.names, options.argv, _say) as sides,
+        opened_sides(
+            *(index, names, options.argv, _say), may_be_empty=_registered_groups(options)
+        ) as sides,
     ):
         if options.sequential:
-            return _sequential(options, sides)
+            return _sequential(options, sides, _registration_of(options, sides))
         return _fixed(options, sides, files)
+
+
+def _registered_groups(options: argparse.Namespace) -> list[str]:
+    """Return the groups that a registration names; only a sequential test starts without runs."""
+    from runshelf.registrations.kept import find
+
+    if not options.sequential or not options.registered:
+        return []
+    return list(find(home(options), options.registered).registration.commands)
 
 
 def _fixed(
@@ -147,8 +163,86 @@ def _fixed(
     return Reported(fields(results) | about, lambda: _show(made, files))
 
 
-def _sequential(options: argparse.Namespace, sides: "Sequence[Side]") -> Reported:
-    raise UsageError("not yet")
+def _sequential(
+    options: argparse.Namespace, sides: "Sequence[Side]", kept: "Kept"
+) -> Reported:
+    from runshelf.comparison.next_batch import commands_of, start
+    from runshelf.comparison.sequential import verdict
+
+    if len(sides) < 2:
+        raise UsageError("a sequential test needs at least two groups")
+    found = verdict(home(options), kept, sides, allow_tuning=options.allow_tuning_seeds)
+    started = 0
+    if options.start and found.goes_on:
+        commands = commands_of(kept, found.next_seeds)
+        _show_verdict(found, sys.stderr)
+        started = start(home(options), kept, commands, _say)
+        if started < len(commands):
+            options.exit_status = 1
+    fields = _verdict_fields(found) | ({"started": started} if options.start else {})
+    return Reported(fields, lambda: _show_end(found, started, options))
+
+
+def _registration_of(options: argparse.Namespace, sides: "Sequence[Side]") -> "Kept":
+    """Return the registration of a sequential test: named, or the one that the runs carry."""
+    from runshelf.comparison.registered import registration_names
+    from runshelf.registrations.kept import find
+
+    name = options.registered or next(iter(registration_names(sides)), None)
+    if name is None:
+        raise UsageError(
+            "a sequential test needs a registration of its looks, n and alpha before the first "
+            "run: runshelf register NAME --n 25 --looks 5 ..., then add --registered NAME"
+        )
+    return find(home(options), name)
+
+
+def _verdict_fields(found: "Verdict") -> dict[str, Any]:
+    return {
+        "registered": {
+            **found.registered.kept.carried(),
+            "deviations": found.registered.deviations,
+        },
+        "environment": found.env,
+        "verdict": "go on" if found.goes_on else "stop",
+        "looks": [
+            {
+                **{"look": look.number, "seeds": look.seeds, "boundary": look.boundary},
+                "shown": [list(pair) for pair in look.rejected],
+                "differences": [
+                    {"one": a, "other": b, "difference": gap}
+                    for (a, b), gap in look.differences.items()
+                ],
+            }
+            for look in found.looks
+        ],
+        "undecided": [list(pair) for pair in found.undecided],
+        "next_seeds": found.next_seeds,
+        "sentences": found.sentences,
+        "notes": found.notes,
+    }
+
+
+def _show_verdict(found: "Verdict", file: Any = None) -> None:
+    kept, deviations = found.registered
+    one = kept.registration
+    put(f"{kept.name}: {one.question}", file=file)
+    put(f"  {one.metric}, {one.stopping}, alpha {one.alpha:g}, SHA-256 {kept.sha256[:12]}", file=file)
+    lines = [*found.sentences, *(f"deviation: {text}" for text in deviations), *found.notes]
+    lines += [f"next: {group}, seeds {_range(seeds)}" for group, seeds in found.next_seeds.items()]
+    for line in lines:
+        put(f"  {line}", file=file)
+
+
+def _show_end(found: "Verdict", started: int, options: argparse.Namespace) -> None:
+    if not (options.start and found.goes_on):
+        _show_verdict(found)
+        return
+    put(f"{started} commands ended with success; type the same command again for the next look")
+
+
+def _range(seeds: "Sequence[int]") -> str:
+    return f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
 
 
 def _question(options: argparse.Namespace) -> "Question":

@@ -24,6 +24,11 @@ class Registered(NamedTuple):
     kept: Kept
     deviations: list[str]
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether a test at one look is what was registered."""
+        return self.kept.registration.looks == 1
+
 
 def registration_names(sides: Sequence[Side]) -> list[str]:
     """Return the names of the registrations that runs carry, the most frequent first."""
@@ -33,9 +38,21 @@ def registration_names(sides: Sequence[Side]) -> list[str]:
 
 
 def beside_registration(
-    home: Path, name: str, sides: Sequence[SideValues], *, version: int | None = None
+    home: Path,
+    name: str,
+    sides: Sequence[SideValues],
+    *,
+    version: int | None = None,
+    sequential: bool = False,
 ) -> Registered:
     """Return a registration and the deviations from it.
+
+    Args:
+        home: the home that keeps it.
+        name: its name.
+        sides: the values that are compared.
+        version: its version; by default the newest.
+        sequential: whether the looks are followed.
 
     Raises:
         UsageError: there is no such registration.
@@ -45,6 +62,11 @@ def beside_registration(
     deviations = [f"the registration cannot be trusted: {kept.changed}"] if kept.changed else []
     if kept.version > 1:
         deviations.append(f"version {kept.version} supersedes earlier ones: {kept.reason}")
+    if kept.registration.looks > 1 and not sequential:
+        deviations.append(
+            "the registered test is sequential: --sequential decides, and the p-values here ignore "
+            "how often the results were looked at"
+        )
     deviations += _on_carried(home, kept, sides)
     deviations += _on_seeds(kept, sides)
     deviations += _on_times(kept, sides)

@@ -34,7 +34,8 @@ def document(results: Sequence[ComparisonResult]) -> Document:
     sections = [_settings(first)]
     sections += [_registration(first)] if first.registered else []
     for place, result in enumerate(results):
-        kind = "registered" if result.registered else _exploratory(results)
+        follows = result.registered is not None and result.registered.is_fixed
+        kind = "registered" if follows else _exploratory(results)
         found = [_environment(result, one, kind) for one in result.environments]
         found += [_across(result, result.across, kind)] if result.across else []
         names = [*(one.env for one in result.environments), ACROSS]
@@ -151,9 +152,11 @@ def _registration(result: ComparisonResult) -> Section:
         *(f"hypothesis {h.name}: {h.predicts}" for h in one.hypotheses),
         f"registered analysis: {one.metric}, last {one.window} %, {one.test} test, "
         f"alpha {one.alpha:g}, {one.stopping}",
+        "only the difference of the means, its interval and its p-value are registered; all other "
+        "figures are exploratory",
     ]
     lines += [f"deviation: {text}" for text in deviations] or ["no deviation was found"]
-    return Section("Registration", lines, kind="registered")
+    return Section("Registration", lines)
 
 
 def _environment(result: ComparisonResult, one: EnvironmentResult, kind: str) -> Section:

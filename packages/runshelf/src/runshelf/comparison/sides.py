@@ -45,19 +45,35 @@ class Side:
 
 @contextlib.contextmanager
 def opened_sides(
-    index: Index, names: Sequence[str], argv: Sequence[str], say: Say
+    index: Index,
+    names: Sequence[str],
+    argv: Sequence[str],
+    say: Say,
+    may_be_empty: Sequence[str] = (),
 ) -> Generator[list[Side], None, None]:
     """Yield the sides with these names; logs are read into a temporary home during the block.
 
     A name is that of a group; else a folder of a run, of a home or of logs, or a file of logs; else
     a filter if it has an operator; else a run; else a filter of words.
 
+    Args:
+        index: the index of the home.
+        names: the names.
+        argv: the command line.
+        say: called with one line for each log that cannot be read.
+        may_be_empty: groups that need not have runs yet.
+
     Raises:
         UsageError: a name means nothing, a filter matches no run, or a name is given twice.
         UserFacingError: a file cannot be read.
     """
     with ExitStack() as stack:
-        sides = [_side(index, name, argv, say, stack) for name in names]
+        sides = [
+            Side(name, "group", index.members(name))
+            if name in may_be_empty
+            else _side(index, name, argv, say, stack)
+            for name in names
+        ]
         yield _distinct(sides)
 
 

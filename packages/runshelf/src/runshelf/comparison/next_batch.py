@@ -1,0 +1,107 @@
+"""Runs the next batch of seeds by the registered commands. No shell takes part."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from runshelf.environment import exported
+from runshelf.errors import UsageError
+from runshelf.recorder.run_command import check_executable, record, recording_of
+from runshelf.registrations.carrying import VARIABLE
+from runshelf.registrations.kept import Kept
+from runshelf.store.run import RunInfo
+
+_NAME = re.compile(r"\{(seed|seeds)\}")
+_OURS = ("backflip", "runshelf")
+_RECORDS_ITSELF = ("train", "teach")
+Say = Callable[[str], None]
+
+
+def commands_of(kept: Kept, seeds: Mapping[str, Sequence[int]]) -> list[tuple[str, list[str]]]:
+    """Return the command lines of the next batch, each with its group.
+
+    `{seed}` is filled in for each seed. A command with `{seeds}` runs so many consecutive seeds from
+    `{seed}` on, so it is called once.
+
+    Raises:
+        UsageError: a group has no registered command, or its program does not exist.
+    """
+    found: list[tuple[str, list[str]]] = []
+    for group, of in seeds.items():
+        command = kept.registration.commands.get(group)
+        if command is None:
+            raise UsageError(
+                f"`{kept.name}` has no command for `{group}`: start its seeds "
+                f"{', '.join(map(str, of))} yourself, with --registered {kept.name}"
+            )
+        words = _words(command)
+        check_executable(words, Path.cwd(), os.environ)
+        together = any("{seeds}" in word for word in words)
+        batches = [list(of)] if together else [[seed] for seed in of]
+        for batch in batches:
+            filled = {"seed": str(batch[0]), "seeds": str(len(batch))}
+            found.append((group, [_filled(word, filled) for word in words]))
+    return found
+
+
+def start(home: Path, kept: Kept, commands: Sequence[tuple[str, list[str]]], say: Say) -> int:
+    """Run command lines one after the other; return how many ended with success.
+
+    A program that records itself, as `backflip train` does, gets the group and the registration;
+    any other is recorded.
+
+    Raises:
+        KeyboardInterrupt: the user stopped one.
+    """
+    done = 0
+    for place, (group, argv) in enumerate(commands, 1):
+        say(f"{place} of {len(commands)}: {shlex.join(argv)}")
+        run = _run_ours if _records_itself(argv) else _record
+        done += run(home, kept, group, argv, say)
+    return done
+
+
+def _words(command: str) -> list[str]:
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command `{command}`: {error}") from error
+    if not words:
+        raise UsageError("a registered command is empty")
+    return words
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    return _NAME.sub(lambda found: values[found[1]], word)
+
+
+def _records_itself(argv: Sequence[str]) -> bool:
+    """Return whether a command line is `backflip train ...`, or `python -m backflip train ...`."""
+    words = list(argv)
+    program = Path(words[0]).name
+    if program.startswith("python") and words[1:2] == ["-m"]:
+        program, words = "".join(words[2:3]), words[2:]
+    return program in _OURS and words[1:2] != [] and words[1] in _RECORDS_ITSELF
+
+
+def _run_ours(home: Path, kept: Kept, group: str, argv: Sequence[str], say: Say) -> int:
+    words = [*argv] if "--group" in argv else [*argv, "--group", group]
+    words = words if "--home" in words else [*words, "--home", str(home.absolute())]
+    environ = {**os.environ, **exported({VARIABLE: kept.name})}
+    status = subprocess.run(words, env=environ, stdout=sys.stderr, check=False).returncode
+    if status:
+        say(f"exit status {status}: {shlex.join(words)}")
+    return int(status == 0)
+
+
+def _record(home: Path, kept: Kept, group: str, argv: Sequence[str], say: Say) -> int:
+    info = RunInfo(group=group, registered=kept.carried())
+    recording = recording_of(home, argv, info, say)
+    ending = record(recording, say)
+    if ending.state == "interrupted":
+        raise KeyboardInterrupt
+    return int(ending.state == "finished")
