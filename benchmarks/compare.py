@@ -94,7 +94,9 @@ def write(home: Path, sizes: tuple[int, int, int]) -> None:
         rng = np.random.default_rng(number)
         level = 200.0 + 5.0 * number
 
-        def curve(_: int, seed: int, rng: np.random.Generator = rng, level: float = level) -> np.ndarray:
+        def curve(
+            _: int, seed: int, rng: np.random.Generator = rng, level: float = level
+        ) -> np.ndarray:
             rise = level * (1 - np.exp(-np.linspace(0, 8, points)))
             return np.round(rise + 10 * np.sin(seed) + 20 * rng.normal(size=points))
 

@@ -1,4 +1,4 @@
-"""Outlines: the same numbers as from all values, cached in a file that may be missing or damaged."""
+"""Outlines: the same numbers as from all values, in a file that may be missing or damaged."""
 
 import math
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_a_damaged_or_old_file_is_not_used(
         (tmp_path / outlines.FILE).write_bytes(damage)
     found = read_outlines(tmp_path, "score")[1]
     assert not outlines.is_outlined(tmp_path)
-    assert found.count == (101 if damage is None else 100)
+    assert found.values == (101 if damage is None else 100)
 
 
 def test_records_without_env_steps_lie_along_steps_as_logged(tmp_path: Path) -> None:
@@ -96,4 +96,4 @@ def test_records_without_env_steps_lie_along_steps_as_logged(tmp_path: Path) -> 
         for n in range(5):
             file.write({"score": n})
     found = read_outlines(tmp_path, "score")[None]
-    assert (found.axis, found.end, found.count) == ("step", 4.0, 5)
+    assert (found.axis, found.end, found.values) == ("step", 4.0, 5)

@@ -90,7 +90,9 @@ def _row(row: Row, x: Scale, y: int) -> str:
         ends = [f"{100 * min(max(x.at(v), 0.0), 1.0):.2f}%" for v in (row.low, row.high)]
         parts.append(f'<line class="interval" x1="{ends[0]}" x2="{ends[1]}" y1="{y}" y2="{y}"/>')
     failed = [*row.failed, *[False] * (len(row.points) - len(row.failed))]
-    placed = sorted((x.at(v), bad) for v, bad in zip(row.points, failed, strict=True) if math.isfinite(v))
+    placed = sorted(
+        (x.at(v), bad) for v, bad in zip(row.points, failed, strict=True) if math.isfinite(v)
+    )
     previous, step = -1.0, 0
     for at, bad in placed:
         step = step + 1 if at - previous < _NEAR else 0

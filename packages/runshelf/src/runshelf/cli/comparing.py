@@ -155,7 +155,7 @@ def _fixed(
     from runshelf.comparison.sections import document
 
     show = ProgressLine("reading")
-    results = compare_sides(home(options), sides, _question(options), lambda n, of: show(n, of))
+    results = compare_sides(home(options), sides, _question(options), show)
     made = document(results)
     for kind, path in files.items():
         _write(path, _text(kind, results, made))
@@ -163,9 +163,7 @@ def _fixed(
     return Reported(fields(results) | about, lambda: _show(made, files))
 
 
-def _sequential(
-    options: argparse.Namespace, sides: "Sequence[Side]", kept: "Kept"
-) -> Reported:
+def _sequential(options: argparse.Namespace, sides: "Sequence[Side]", kept: "Kept") -> Reported:
     from runshelf.comparison.next_batch import commands_of, start
     from runshelf.comparison.sequential import verdict
 
@@ -227,7 +225,10 @@ def _show_verdict(found: "Verdict", file: Any = None) -> None:
     kept, deviations = found.registered
     one = kept.registration
     put(f"{kept.name}: {one.question}", file=file)
-    put(f"  {one.metric}, {one.stopping}, alpha {one.alpha:g}, SHA-256 {kept.sha256[:12]}", file=file)
+    put(
+        f"  {one.metric}, {one.stopping}, alpha {one.alpha:g}, SHA-256 {kept.sha256[:12]}",
+        file=file,
+    )
     lines = [*found.sentences, *(f"deviation: {text}" for text in deviations), *found.notes]
     lines += [f"next: {group}, seeds {_range(seeds)}" for group, seeds in found.next_seeds.items()]
     for line in lines:
@@ -314,7 +315,7 @@ def _show(made: "Document", files: dict[str, Path]) -> None:
 
 
 def _show_table(table: "Table") -> None:
-    from runshelf.cli.tables import print_table, plain
+    from runshelf.cli.tables import plain, print_table
 
     put()
     put(f"  {table.title}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LARGEST = 1 << 20  # bytes of a file with a registration
 _QUESTIONS = {
     "question": "What is the question?",
-    "hypotheses": "A hypothesis and what it predicts, as NAME=PREDICTION (an empty line ends them):",
+    "hypotheses": "A hypothesis, as NAME=PREDICTION (an empty line ends them):",
     "metric": "Which metric is compared?",
     "n": "How many seeds of each group?",
 }
@@ -25,7 +25,12 @@ _QUESTIONS = {
 def add(commands: Any) -> None:
     """Add `register`."""
     parser = add_command(
-        *(commands, "register", _register, "register the analysis of an experiment before its runs"),
+        *(
+            commands,
+            "register",
+            _register,
+            "register the analysis of an experiment before its runs",
+        ),
         "Write down question, hypotheses, metric, number of seeds, test and stopping rule, with "
         "their hash, before the first run. What is missing is asked in the terminal. A "
         "registration cannot be changed, only superseded with a reason.",
@@ -67,9 +72,7 @@ def _add_content(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="the value of a seed is the mean over this last part of its curve; default 10",
     )
-    content.add_argument(
-        "--threshold", metavar="X", help="a seed above it counts as a success"
-    )
+    content.add_argument("--threshold", metavar="X", help="a seed above it counts as a success")
     content.add_argument("--first-seed", metavar="SEED", help="first seed of each group; default 0")
     content.add_argument(
         "--command",
@@ -252,8 +255,9 @@ def document(kept: "Kept") -> dict[str, Any]:
 def lines_of(kept: "Kept") -> list[str]:
     """Return a registration as lines of text."""
     one = kept.registration
+    when = kept.created[:16].replace("T", " ")
     lines = [
-        f"{kept.name}, version {kept.version}, registered {kept.created[:16].replace('T', ' ')} UTC",
+        f"{kept.name}, version {kept.version}, registered {when} UTC",
         f"question    {one.question}",
         *(f"hypothesis  {h.name}: {h.predicts}" for h in one.hypotheses),
         f"metric      {one.metric}, mean of the last {one.window} % of a curve",

@@ -42,8 +42,8 @@ def looks_at(
 ) -> list[Look]:
     """Return the looks that the values allow, until every pair is decided.
 
-    With T_k(a, b) = |Σ a - Σ b| over the first k m seeds of each group, a pair is rejected at look k
-    if T_k exceeds b_k: the smallest value that at most α / K of the permutations exceed at look k
+    With T_k(a, b) = |Σ a - Σ b| over the first k m seeds of each group, a pair is rejected at look
+    k if T_k exceeds b_k: the smallest value that at most α / K of the permutations exceed at look k
     for the first time, for the largest T_k of the pairs still tested. Values are exchanged between
     the two groups of a pair within each look. After a rejection, b_k is computed again for the
     remaining pairs (step-down), so the probability of any false rejection is at most α.

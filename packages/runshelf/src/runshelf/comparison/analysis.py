@@ -28,7 +28,6 @@ from runshelf.comparison.result import (
     EnvironmentResult,
     PairResult,
     SideResult,
-    Span,
 )
 from runshelf.comparison.seed_values import (
     OnRead,
@@ -39,7 +38,6 @@ from runshelf.comparison.seed_values import (
 )
 from runshelf.comparison.sides import Side
 from runshelf.errors import UsageError
-from runshelf.formatting import number
 from runshelf.index.rows import RunRow
 from runshelf.registrations.kept import Kept, find
 from runshelf.registrations.registration import WINDOW, Registration, Test

@@ -10,7 +10,13 @@ _SURE = 0.05
 
 
 def conclusion(
-    pair: PairResult, one: SideResult, other: SideResult, *, alpha: float, better: Better, tests: int
+    pair: PairResult,
+    one: SideResult,
+    other: SideResult,
+    *,
+    alpha: float,
+    better: Better,
+    tests: int,
 ) -> str:
     """Return the conclusion of a pair.
 

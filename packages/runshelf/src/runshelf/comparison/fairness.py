@@ -47,7 +47,9 @@ def check_tuning(sides: Sequence[SideValues], *, allowed: bool) -> list[str]:
             continue
         label = one.side.label
         if len(tuning) < len(seeds):
-            what = f"`{label}` mixes {len(tuning)} tuning seeds with {len(seeds) - len(tuning)} others"
+            what = (
+                f"`{label}` mixes {len(tuning)} tuning seeds with {len(seeds) - len(tuning)} others"
+            )
         else:
             what = f"all {len(seeds)} seeds of `{label}` are tuning seeds"
         if not allowed:

@@ -55,8 +55,7 @@ def _one(result: ComparisonResult) -> dict[str, Any]:
         "across": None if result.across is None else _across(result.across),
         "differences": [one._asdict() for one in result.differences],
         "budgets": [
-            {name: _known(value) for name, value in one._asdict().items()}
-            for one in result.budgets
+            {name: _known(value) for name, value in one._asdict().items()} for one in result.budgets
         ],
         "notes": result.notes,
         "left_out": dict(result.left_out),

@@ -24,8 +24,8 @@ Say = Callable[[str], None]
 def commands_of(kept: Kept, seeds: Mapping[str, Sequence[int]]) -> list[tuple[str, list[str]]]:
     """Return the command lines of the next batch, each with its group.
 
-    `{seed}` is filled in for each seed. A command with `{seeds}` runs so many consecutive seeds from
-    `{seed}` on, so it is called once.
+    `{seed}` is filled in for each seed. A command with `{seeds}` runs so many consecutive seeds
+    from `{seed}` on, so it is called once.
 
     Raises:
         UsageError: a group has no registered command, or its program does not exist.

@@ -103,9 +103,8 @@ def _on_seeds(kept: Kept, sides: Sequence[SideValues]) -> list[str]:
     for one in sides:
         for env, seeds in one.values.items():
             if len(seeds) != wanted and kept.registration.looks == 1:
-                found.append(
-                    f"{one.side.label}, {env}: {plural(len(seeds), 'seed')}, registered were {wanted}"
-                )
+                many = plural(len(seeds), "seed")
+                found.append(f"{one.side.label}, {env}: {many}, registered were {wanted}")
     return found
 
 

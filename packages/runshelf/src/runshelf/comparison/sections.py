@@ -63,7 +63,7 @@ def value_of_seed(result: ComparisonResult) -> str:
         for seed in side.seeds
         if seed.outline
     ]
-    if outlines and all(one.count == 1 for one in outlines):
+    if outlines and all(one.values == 1 for one in outlines):
         return f"{result.metric}, the one value of each seed"
     along = result.axis.replace("_", " ")
     return f"{result.metric}, mean of the last {result.window} % of {along} of each seed"
@@ -115,7 +115,9 @@ def _settings(result: ComparisonResult) -> Section:
         (one.kind, name) for one in result.differences if one.separates for name in one.names[:30]
     ]
     table = Table("settings that differ", ("kind", "what, in the order of the groups"), rows)
-    lines = [] if rows or len(result.labels) < 2 else ["the settings, code and packages are the same"]
+    lines = (
+        [] if rows or len(result.labels) < 2 else ["the settings, code and packages are the same"]
+    )
     return Section("What differs", lines, [*([table] if rows else []), _budgets(result)])
 
 
@@ -238,7 +240,12 @@ def _values(side: SideResult) -> str:
 
 
 def _pairs(one: EnvironmentResult, *, corrected: bool) -> Table:
-    heads = ("groups", "difference (95 % interval, Welch)", "p", *(("p, Holm",) if corrected else ()))
+    heads = (
+        "groups",
+        "difference (95 % interval, Welch)",
+        "p",
+        *(("p, Holm",) if corrected else ()),
+    )
     rows = [
         (
             *(f"{pair.one} − {pair.other}", span(pair.difference, sign=True), p_value(pair.p)),

@@ -4,6 +4,7 @@ The unit is the training run of one seed. Episodes and records are averaged with
 can never pass for runs.
 """
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -179,9 +180,7 @@ def _read_all(counted: Iterable[Sample], metric: str, window: int) -> list[SeedV
     return sorted(found, key=lambda one: (one.seed is None, one.seed or 0, one.run))
 
 
-def _of_run(
-    row: RunRow, seeds: Sequence[int | None], metric: str, window: int
-) -> list[SeedValue]:
+def _of_run(row: RunRow, seeds: Sequence[int | None], metric: str, window: int) -> list[SeedValue]:
     """Return the values of the counted seeds of one run."""
     outlines = _outlines(row, metric)
     about = manifest_of(row.folder)
@@ -214,12 +213,10 @@ def _outlines(row: RunRow, metric: str) -> dict[int | None, Outline]:
     found = read_outlines(row.folder, metric)
     if not found and row.state in CRASHED:
         return {}
-    many = sum(one.count for one in found.values()) >= 20_000
+    many = sum(one.values for one in found.values()) >= 20_000
     if many and not is_outlined(row.folder):
-        try:
+        with contextlib.suppress(UserFacingError):  # the folder cannot be written
             write_outlines(row.folder)
-        except UserFacingError:
-            pass  # the folder cannot be written
     return found
 
 

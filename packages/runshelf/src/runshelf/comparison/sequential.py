@@ -69,15 +69,11 @@ def verdict(home: Path, kept: Kept, sides: Sequence[Side], *, allow_tuning: bool
     seeds = {side.label: list[SeedValue]() for side in sides}
     seeds |= {of.side.label: _ordered(of.values.get(env, []), one) for of in values}
     counted = _counted(seeds, plan_of(one).better)
-    looks = looks_at(
-        counted, looks=one.looks, seeds_per_look=one.seeds_per_look, alpha=one.alpha
-    )
+    looks = looks_at(counted, looks=one.looks, seeds_per_look=one.seeds_per_look, alpha=one.alpha)
     rejected = {pair for look in looks for pair in look.rejected}
     undecided = [pair for pair in combinations(counted, 2) if pair not in rejected]
     goes_on = bool(undecided) and len(looks) < one.looks
-    registered = beside_registration(
-        home, kept.name, values, version=kept.version, sequential=True
-    )
+    registered = beside_registration(home, kept.name, values, version=kept.version, sequential=True)
     return Verdict(
         registered,
         env,

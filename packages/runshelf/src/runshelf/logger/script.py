@@ -137,10 +137,10 @@ def _record_exit(writer: "RunWriter", status: object) -> None:
 
 def _create_run() -> "RunWriter":
     # Imported here, since only programs that create a run need numpy and git.
+    from runshelf.registrations.carrying import registered_info  # noqa: PLC0415
     from runshelf.snapshot.capture import capture  # noqa: PLC0415
     from runshelf.snapshot.command_settings import config_of  # noqa: PLC0415
     from runshelf.snapshot.secrets import find_secrets  # noqa: PLC0415
-    from runshelf.registrations.carrying import registered_info  # noqa: PLC0415
     from runshelf.store.run import NO_INFO, create_run  # noqa: PLC0415
 
     home = Path(variable("HOME") or ".").absolute()

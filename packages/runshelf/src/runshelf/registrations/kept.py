@@ -1,9 +1,9 @@
 """Registrations of a home: written once, hashed, never changed, only superseded.
 
-    <home>/runs/.runshelf/registrations/
-        NAME/1.json     the first version, in canonical bytes: `sha256sum` prints its hash
-        NAME/2.json     what supersedes it, with the reason and the hash of version 1
-        hashes.jsonl    the hash of each version, written before the version itself
+<home>/runs/.runshelf/registrations/
+    NAME/1.json     the first version, in canonical bytes: `sha256sum` prints its hash
+    NAME/2.json     what supersedes it, with the reason and the hash of version 1
+    hashes.jsonl    the hash of each version, written before the version itself
 """
 
 import re
@@ -135,7 +135,9 @@ def names(home: Path) -> list[str]:
     """Return the names of the registrations of a home."""
     folder = shared(home, FOLDER)
     with suppress(OSError):
-        return sorted(one.name for one in folder.iterdir() if one.is_dir() and versions(home, one.name))
+        return sorted(
+            one.name for one in folder.iterdir() if one.is_dir() and versions(home, one.name)
+        )
     return []
 
 
@@ -174,7 +176,9 @@ def _change(home: Path, name: str, version: int, sha256: str) -> str:
         return ""
     if not noted:
         return f"its hash was never noted in `{_HASHES}`"
-    return f"its file was changed after it was registered (hash {sha256[:12]}, not {noted[-1]!s:.12})"
+    return (
+        f"its file was changed after it was registered (hash {sha256[:12]}, not {noted[-1]!s:.12})"
+    )
 
 
 def _supersedes(home: Path, name: str, version: int, reason: str) -> dict[str, object]:

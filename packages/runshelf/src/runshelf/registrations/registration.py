@@ -190,12 +190,11 @@ def _between(least: float, most: float) -> str:
 
 
 def _test(value: object) -> Test:
-    found = next((test for test in TESTS if test == value), None)
-    if found is None:
-        raise UsageError(
-            f"`test` must be {' or '.join(TESTS)}, got {shown(value)}{did_you_mean(str(value), TESTS)}"
-        )
-    return found
+    for test in TESTS:
+        if test == value:
+            return test
+    hint = did_you_mean(str(value), TESTS)
+    raise UsageError(f"`test` must be {' or '.join(TESTS)}, got {shown(value)}{hint}")
 
 
 def _hypotheses(value: object) -> tuple[Hypothesis, ...]:

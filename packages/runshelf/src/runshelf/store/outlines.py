@@ -45,7 +45,7 @@ class Outline(NamedTuple):
         axis: `env_steps`, or `step` where a record lacks these.
         begin: the position of the first value.
         end: the position of the last value.
-        count: the number of values.
+        values: the number of values.
         invalid: how many of them are NaN or infinite.
         area: the area under the curve by the trapezoid rule, divided by its width: its mean height,
             in the unit of the metric. NaN if a value is invalid.
@@ -57,7 +57,7 @@ class Outline(NamedTuple):
     axis: str
     begin: float
     end: float
-    count: int
+    values: int
     invalid: int
     area: float
     x: Float64[np.ndarray, " parts"]
@@ -72,8 +72,7 @@ class Outline(NamedTuple):
         Args:
             window: from 1 to 100.
         """
-        values = float(self.y[-window:].sum())
-        return values / float(self.n[-window:].sum())
+        return float(self.y[-window:].sum()) / float(self.n[-window:].sum())
 
 
 def outline(series: Series, axis: str) -> Outline | None:
@@ -180,7 +179,7 @@ def _mean_height(x: Float64[np.ndarray, " n"], y: Float64[np.ndarray, " n"]) -> 
 def _numbers(one: Outline) -> dict[str, Any]:
     area = one.area if math.isfinite(one.area) else None
     about = {"axis": one.axis, "begin": one.begin, "end": one.end}
-    return about | {"count": one.count, "invalid": one.invalid, "area": area}
+    return about | {"count": one.values, "invalid": one.invalid, "area": area}
 
 
 def _written(folder: Path, metric: str) -> dict[int | None, Outline]:

@@ -17,7 +17,6 @@ from runshelf.comparison.result import (
     ComparisonResult,
     EnvironmentResult,
     SideResult,
-    Span,
 )
 from runshelf.comparison.sections import ACROSS
 from runshelf.web.alignment import Member, align, centred
@@ -130,7 +129,9 @@ def _seeds(result: ComparisonResult, env: EnvironmentResult) -> Picture:
         Row(
             label=f"{clean(side.label, 80)}, n = {len(side.seeds)}",
             points=side.counted,
-            **_interval(side.mean),
+            centre=side.mean.value,
+            low=side.mean.low,
+            high=side.mean.high,
             colour=styles[side.label].colour,
             failed=[bool(seed.failure) for seed in side.seeds],
         )
@@ -146,7 +147,7 @@ def _differences(env: EnvironmentResult) -> list[Picture]:
     if not env.pairs:
         return []
     rows = [
-        Row(f"{clean(pair.one, 40)} − {clean(pair.other, 40)}", [], **_interval(pair.difference))
+        Row(f"{clean(pair.one, 40)} − {clean(pair.other, 40)}", [], *pair.difference)
         for pair in env.pairs[:_MOST_ROWS]
     ]
     caption = "differences of the means"
@@ -159,7 +160,7 @@ def _differences(env: EnvironmentResult) -> list[Picture]:
 def _across(one: AcrossResult, labels: Sequence[str]) -> list[Picture]:
     styles = styles_of(labels)
     rows = [
-        Row(clean(label, 80), [], **_interval(iqm), colour=styles[label].colour)
+        Row(clean(label, 80), [], *iqm, colour=styles[label].colour)
         for label, iqm in zip(one.labels, one.iqm, strict=True)
     ]
     caption = "interquartile mean of normalised scores"
@@ -180,10 +181,6 @@ def _across(one: AcrossResult, labels: Sequence[str]) -> list[Picture]:
     legend = [(label, styles[label]) for label in one.labels[:_MOST_LINES]]
     note = "share of runs with a score above each value; band: 95 % bootstrap by environment"
     return [*found, Picture(svg, "performance profiles", legend, note)]
-
-
-def _interval(one: Span) -> dict[str, float]:
-    return {"centre": one.value, "low": one.low, "high": one.high}
 
 
 def _rows(rows: Sequence[Row], title: str, mark: float | None, more: Sequence[float]) -> Markup:

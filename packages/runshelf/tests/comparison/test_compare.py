@@ -1,0 +1,378 @@
+"""`compare` end to end: through real run folders, the index and the command line."""
+
+import csv
+import io
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from packages.runshelf.tests.comparison.homes import (
+    METRIC,
+    change_manifest,
+    make_group,
+    make_run,
+)
+from packages.runshelf.tests.interop.wandb_writer import wandb_file
+
+from runshelf.cli.main import main
+from runshelf.registrations.kept import find
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+class Shell:
+    """Runs `compare` on a home."""
+
+    def __init__(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.home, self.capsys = home, capsys
+
+    def __call__(self, *words: str, status: int = 0) -> str:
+        """Run it; return what it printed on stdout, or on stderr if it is to fail."""
+        found = main(["compare", *words, "--home", str(self.home)])
+        out, err = self.capsys.readouterr()
+        assert found == status, err
+        return out if status == 0 else err
+
+    def json(self, *words: str) -> dict[str, Any]:
+        """Run it with `--json`; return the document."""
+        return json.loads(self(*words, "--json"))
+
+
+@pytest.fixture
+def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path, capsys)
+
+
+def two(home: Path) -> None:
+    make_group(home, "a group", [10, 11, 12, 13, 14, 15])
+    make_group(home, "b group", [1, 2, 3, 4, 5, 6], config={"learning_rate": 0.01})
+
+
+def test_three_numbers_by_hand(tmp_path: Path, compare: Shell) -> None:
+    two(tmp_path)
+    found = compare.json("a group", "b group", "--threshold", "12")
+    (env,) = found["environments"]
+    one, other = env["groups"]
+    assert [seed["value"] for seed in one["seeds"]] == [10, 11, 12, 13, 14, 15]
+    assert (one["n"], one["mean"]["value"], one["median"], one["worst"]) == (6, 12.5, 12.5, 10)
+    assert (one["reaching"], other["reaching"]) == (4, 0)
+    # s² = 3.5 in both; t(.975, 10) = 2.228139; half = t √(3.5/6 + 3.5/6).
+    (pair,) = env["pairs"]
+    half = 2.228139 * math.sqrt(7 / 6)
+    assert pair["difference"]["value"] == 9
+    assert pair["difference"]["low"] == pytest.approx(9 - half, abs=1e-4)
+    # Of 924 ways to divide twelve values, two are as extreme.
+    assert pair["p"] == pytest.approx(2 / 924)
+    assert pair["probability_better"]["value"] == 1.0
+    assert "a group is better than b group" in pair["conclusion"]
+    # The curve rises from 0 to the value within 17 of 20 records, then it is flat.
+    heights = [min(1.0, n / 17) for n in range(1, 21)]
+    area = sum((a + b) / 2 for a, b in itertools.pairwise(heights)) / 19
+    assert one["area"]["value"] == pytest.approx(12.5 * area)
+    assert found["differences"][0]["names"] == [
+        "learning_rate (0.001, 0.01)", "algorithm (a, b)"
+    ]  # fmt: skip
+
+
+def test_a_group_a_filter_a_run_and_a_home_are_sides(tmp_path: Path, compare: Shell) -> None:
+    two(tmp_path)
+    folder = make_run(tmp_path, "c group", 99.0, 3)
+    make_group(tmp_path / "other", "d group", [7.0, 8.0])
+    found = compare.json("a group", "algorithm=b", str(folder), str(tmp_path / "other"))
+    (env,) = found["environments"]
+    assert [side["n"] for side in env["groups"]] == [6, 6, 1, 2]
+    assert [side["mean"]["value"] for side in env["groups"]] == [12.5, 3.5, 99.0, 7.5]
+    assert len(env["pairs"]) == 6
+
+
+def test_logs_of_other_libraries_are_sides(tmp_path: Path, compare: Shell) -> None:
+    for seed in range(3):
+        rows = [{"_step": n, "global_step": 10 * n, "return": seed + n} for n in range(20)]
+        wandb_file(tmp_path / f"wandb/run-{seed}/run-{seed}.wandb", rows, f"r{seed}", seed=seed)
+        text = "\n".join(f"{10 * n},{100 + seed + n}" for n in range(20))
+        (tmp_path / "tables").mkdir(exist_ok=True)
+        (tmp_path / f"tables/{seed}.csv").write_text(f"global_step,return\n{text}\n")
+    found = compare.json(str(tmp_path / "wandb"), str(tmp_path / "tables"), "--metric", "return")
+    (env,) = found["environments"]
+    # The last tenth of 0 ... 190 holds the rows 18 (171 is its start) and 19.
+    assert [side["mean"]["value"] for side in env["groups"]] == [19.5, 119.5]
+    assert [seed["seed"] for seed in env["groups"][0]["seeds"]] == [0, 1, 2]
+    assert not (tmp_path / "runs").exists()  # nothing was imported into the home
+
+
+def test_a_table_with_a_column_of_seeds(tmp_path: Path, compare: Shell) -> None:
+    path = tmp_path / "all.csv"
+    lines = [f"{seed},{n},{seed}.5" for seed in range(4) for n in range(5)]
+    path.write_text("\n".join(["seed,env_steps,score", *lines, ""]))
+    (env,) = compare.json(str(path))["environments"]
+    assert [seed["value"] for seed in env["groups"][0]["seeds"]] == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_episodes_never_pass_for_runs(tmp_path: Path, compare: Shell) -> None:
+    make_group(tmp_path, "a group", [10.0], points=500)
+    make_group(tmp_path, "b group", [1.0], points=500)
+    (env,) = compare.json("a group", "b group")["environments"]
+    assert [side["n"] for side in env["groups"]] == [1, 1]
+    assert env["pairs"][0]["p"] is None or env["pairs"][0]["p"] == 1.0
+    assert "nothing can be concluded" in env["pairs"][0]["conclusion"]
+    assert env["groups"][0]["mean"]["low"] is None
+
+
+def test_few_seeds_can_show_nothing(tmp_path: Path, compare: Shell) -> None:
+    make_group(tmp_path, "a group", [10.0, 11.0, 12.0])
+    make_group(tmp_path, "b group", [1.0, 2.0, 3.0])
+    (pair,) = compare.json("a group", "b group")["environments"][0]["pairs"]
+    assert pair["p"] == pytest.approx(0.1)
+    assert "with 3 against 3 seeds no permutation test can show" in pair["conclusion"]
+    assert "Run at least 4 seeds of each" in pair["conclusion"]
+
+
+def test_failures_count_and_are_said(tmp_path: Path, compare: Shell) -> None:
+    two(tmp_path)
+    make_run(tmp_path, "a group", 14.0, 7, status="failed")
+    make_run(tmp_path, "a group", math.nan, 8, metric="score")
+    make_run(tmp_path, "b group", math.inf, 9)
+    found = compare.json("a group", "b group", "--metric", METRIC, "--threshold", "1")
+    one, other = found["environments"][0]["groups"]
+    assert (one["n"], one["failures"], one["reaching"]) == (8, 2, 6)
+    assert (other["n"], other["failures"], other["reaching"]) == (7, 1, 6)
+    # They count as the worst value of the environment.
+    assert found["environments"][0]["failures_count_as"] == 1
+    assert one["mean"]["value"] == pytest.approx((75 + 2) / 8)
+    said = " ".join(found["notes"])
+    assert "a group, CartPole-v1: 2 of 8 seeds count as failures: seed 7 (failed" in said
+    assert "seed 8 (no value of episode_return_mean)" in said
+    assert "seed 9 (infinite in the final window)" in said
+
+
+def test_a_nan_at_the_end_is_a_failure(tmp_path: Path, compare: Shell) -> None:
+    make_group(tmp_path, "a group", [1.0, 2.0, math.nan], metric="score")
+    make_group(tmp_path, "b group", [3.0, 4.0, 5.0], metric="score")
+    found = compare.json("a group", "b group")
+    assert found["environments"][0]["groups"][0]["seeds"][2]["failure"] == "NaN in the final window"
+
+
+def test_tuning_seeds_are_refused_unless_allowed(tmp_path: Path, compare: Shell) -> None:
+    two(tmp_path)
+    sweep = {"sweep": {"name": "s", "purpose": "tuning", "configurations": 30}}
+    make_group(tmp_path, "c group", [1.0, 2.0], manifest=sweep)
+    make_run(tmp_path, "b group", 9.0, 20, manifest={"tuning": True})
+    error = compare("a group", "b group", status=2)
+    assert "`b group` mixes 1 tuning seeds with 6 others" in error
+    assert "all 2 seeds of `c group` are tuning seeds" in compare("c group", status=2)
+    found = compare.json("a group", "c group", "--allow-tuning-seeds")
+    assert any("its settings were chosen on them" in note for note in found["notes"])
+    assert any("configurations tried: a group unknown, c group 30" in n for n in found["notes"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("a group", "b group", "--metric", "episode_retrun_mean"),
+            "did you mean `episode_return_m",
+        ),
+        (("a group", "other env"), "no environment is common to two groups"),
+        (("a group", "a group"), "the same 6 runs: a group cannot be compared with itself"),
+        (("a group", "seed=3"), "is in both `a group` and `seed=3`"),
+        (("a group", "algorithm=nothing"), "no run matches the filter `algorithm=nothing`"),
+        (("a group", "a gruop"), "did you mean `a group`"),
+        (("a group", ""), "cannot be empty"),
+        ((), "name the groups"),
+        (("a group", "--low", "CartPole=1"), "did you mean `CartPole-v1`"),
+        (("a group", "--low", "CartPole-v1=600"), "low must be below high"),
+        (("a group", "--low", "CartPole-v1=x"), "--low must be ENV=NUMBER"),
+        (("a group", "--threshold", "x"), "must be X or ENV=X"),
+        (("a group", "--window", "0"), "from 1 to 100"),
+        (("a group", "--alpha", "1"), "above 0 and below 0.5"),
+        (("a group", "--html", "x.csv"), "ends in .html"),
+        (("a group", "--csv", "/no/such/x.csv"), "no folder `/no/such`"),
+        (("a group", "--references", "/no/such/x"), "cannot read or write"),
+        (("a group", "--registered", "x"), "there is no registration `x`"),
+        (("a group", "--start"), "--start needs --sequential"),
+        (("a group", "b group", "--sequential"), "needs a registration"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    tmp_path: Path, compare: Shell, words: tuple[str, ...], message: str
+) -> None:
+    two(tmp_path)
+    make_group(tmp_path, "other env", [1.0, 2.0], env="Pendulum-v1", first=40)
+    status = 1 if "/no/such/x" in words else 2
+    error = compare(*words, status=status)
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_what_a_reader_must_know_is_said(tmp_path: Path, compare: Shell) -> None:
+    make_group(tmp_path, "a group", [5.0, 5.0, 5.0])
+    make_group(tmp_path, "b group", [1.0, 2.0], points=40)
+    make_run(tmp_path, "b group", 3.0, 2, points=20)
+    make_run(tmp_path, "b group", 2.5, 2, points=20)  # repeats seed 2
+    make_run(tmp_path, "b group", 4.0, 9, status="stopped")
+    found = compare.json("a group", "b group")
+    said = "\n".join(found["notes"])
+    for text in (
+        "a group, CartPole-v1: all 3 seeds have the same value",
+        "b group: 1 repeated seed not counted",
+        "b group, CartPole-v1: curves of unequal length (2 000 to 4 000)",
+        "seed 9: stopped before the end",
+        "unequal budgets, env steps of the median seed: a group 2 000, b group 4 000",
+        "the same seed numbers occur on several sides",
+    ):
+        assert text in said
+
+
+def test_a_loss_is_better_if_it_is_lower(tmp_path: Path, compare: Shell) -> None:
+    make_group(tmp_path, "a group", [1.0, 2.0, 3.0, 4.0], metric="value_loss")
+    make_group(tmp_path, "b group", [11.0, 12.0, 13.0, 14.0], metric="value_loss")
+    found = compare.json("a group", "b group", "--threshold", "3")
+    (env,) = found["environments"]
+    assert (found["better"], env["groups"][0]["worst"], env["groups"][0]["reaching"]) == (
+        *("lower", 4.0), 3,
+    )  # fmt: skip
+    assert env["pairs"][0]["probability_better"]["value"] == 1.0
+    assert (
+        "a group is better than b group: the mean is lower by 10" in env["pairs"][0]["conclusion"]
+    )
+
+
+def test_across_environments(tmp_path: Path, compare: Shell) -> None:
+    rng = np.random.default_rng(0)
+    for place, env in enumerate(("CartPole-v1", "Acrobot-v1", "Own-v0")):
+        for name, level in (("a group", 0.8), ("b group", 0.3)):
+            scores = level + 0.05 * rng.normal(size=5)
+            low, high = ((22.1, 500.0), (-497.4, -100.0), (0.0, 10.0))[place]
+            values = (low + (high - low) * scores).tolist()
+            make_group(tmp_path, name, values, env=env, config={"learning_rate": level})
+    found = compare.json("a group", "b group", "--low", "Own-v0=0", "--high", "Own-v0=10")
+    across = found["across"]
+    assert across["environments"] == ["Acrobot-v1", "CartPole-v1", "Own-v0"]
+    assert across["groups"][0]["iqm"]["value"] == pytest.approx(0.8, abs=0.05)
+    assert across["improvement"][0]["value"] == 1.0
+    profile = across["groups"][1]["profile"]["share"]
+    assert (profile[0], profile[-1]) == (pytest.approx(1.0), 0.0)
+    assert sorted(profile, reverse=True) == profile
+    sources = [env["reference"]["source"] for env in found["environments"]]
+    assert sources[2] == "given"
+    assert "Gymnasium" in sources[0]
+    without = compare.json("a group", "b group")["across"]
+    assert any("Own-v0" in note for note in without["notes"])
+    pairs = [pair for env in found["environments"] for pair in env["pairs"]]
+    assert [pair["p_corrected"] for pair in pairs] == pytest.approx([3 * pairs[0]["p"]] * 3)
+
+
+def test_every_format_has_the_same_numbers(tmp_path: Path, compare: Shell) -> None:
+    two(tmp_path)
+    make_run(tmp_path, "b group", 4.0, 11, status="failed")
+    names = {kind: tmp_path / f"c.{end}" for kind, end in
+             (("csv", "csv"), ("latex", "tex"), ("markdown", "md"), ("html", "html"))}  # fmt: skip
+    options = [word for kind, path in names.items() for word in (f"--{kind}", str(path))]
+    text = compare("a group", "b group", *options)
+    rows = list(csv.DictReader(io.StringIO(names["csv"].read_text())))
+    assert [float(row["mean"]) for row in rows] == [12.5, pytest.approx(22 / 7)]
+    for shown in (text, *(names[kind].read_text() for kind in ("latex", "markdown", "html"))):
+        assert "12.5 (10.54 to 14.46)" in shown
+        assert "is better than" in shown
+    latex = names["latex"].read_text()
+    assert r"learning\_rate" in latex
+    assert latex.count("\begin{tabular}") == latex.count(r"\end{tabular}") > 3
+    html = names["html"].read_text()
+    assert "<script" not in html
+    assert "http" not in html.replace("http-equiv", "")
+    assert html.count("<circle") == 12
+    assert 'class="failed"' in html
+
+
+def test_hostile_names_are_escaped_everywhere(tmp_path: Path, compare: Shell) -> None:
+    evil = "<script>alert(1)</script> $\\x|`*\x1b[31m"
+    make_group(tmp_path, evil, [1.0, 2.0, 3.0, 4.0])
+    make_group(tmp_path, "=cmd()", [2.0, 3.0, 4.0, 5.0])
+    files = {kind: tmp_path / f"c.{kind[:4]}" for kind in ("html",)}
+    options = ["--csv", str(tmp_path / "c.csv"), "--latex", str(tmp_path / "c.tex")]
+    options += ["--markdown", str(tmp_path / "c.md"), "--html", str(files["html"])]
+    text = compare("algorithm~script", "algorithm~cmd", *options)
+    shown = text + "".join(path.read_text() for path in tmp_path.glob("c.*"))
+    assert "<script>alert" not in files["html"].read_text()
+    assert "\x1b" not in shown
+    assert "\n=cmd" not in (tmp_path / "c.csv").read_text()
+
+
+def register(compare: Shell, *words: str) -> None:
+    plan = ("--question", "q", "--hypothesis", "A=higher", "--metric", METRIC, *words)
+    assert main(["register", "plan", *plan, "--home", str(compare.home)]) == 0
+    compare.capsys.readouterr()
+
+
+def registered(home: Path) -> dict[str, Any]:
+    return find(home, "plan").carried()
+
+
+def test_the_registered_analysis_is_first(tmp_path: Path, compare: Shell) -> None:
+    register(compare, "--n", "4")
+    carried = registered(tmp_path)
+    make_group(tmp_path, "a group", [9.0, 8, 7, 6], registered=carried)
+    make_group(tmp_path, "b group", [1.0, 2, 3, 4], registered=carried)
+    found = compare.json("a group", "b group")
+    assert (found["registered"]["deviations"], found["metric"]) == ([], METRIC)
+    assert "exploratory" not in found
+    other = compare.json("a group", "b group", "--window", "50")
+    assert other["window_percent"] == 10
+    assert other["exploratory"][0]["window_percent"] == 50
+    text = compare("a group", "b group", "--test", "welch")
+    first = text.index("CartPole-v1 (registered analysis)")
+    assert first < text.index("CartPole-v1 (exploratory, not registered)")
+    assert compare.json("a group", "b group", "--registered", "none")["registered"] is None
+
+
+def test_deviations_are_said(tmp_path: Path, compare: Shell) -> None:
+    folder = make_run(tmp_path, "a group", 9.0, 0)
+    register(compare, "--n", "4")
+    carried = registered(tmp_path)
+    make_group(tmp_path, "a group", [8.0, 7.0], first=1, registered=carried)
+    make_group(tmp_path, "b group", [1.0, 2, 3, 4], registered=carried | {"sha256": "f" * 64})
+    change_manifest(folder, created="2020-01-01T00:00:00+00:00")
+    found = "\n".join(compare.json("a group", "b group")["registered"]["deviations"])
+    for text in (
+        "1 of 7 seeds were not started under it",
+        "a group, CartPole-v1: 3 seeds, registered were 4",
+        "(ffffffffffff) is not that of the registration",
+        "1 of 7 seeds were run before it was registered",
+    ):
+        assert text in found
+    path = tmp_path / "runs/.runshelf/registrations/plan/1.json"
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes().replace(b'"n":4', b'"n":3'))
+    changed = "\n".join(compare.json("a group", "b group")["registered"]["deviations"])
+    assert "cannot be trusted: its file was changed" in changed
+
+
+def test_a_fixed_test_of_a_sequential_registration_is_exploratory(
+    tmp_path: Path, compare: Shell
+) -> None:
+    register(compare, "--n", "10", "--looks", "2")
+    for name, values in (("a group", range(5)), ("b group", range(10, 15))):
+        make_group(tmp_path, name, list(values), registered=registered(tmp_path))
+    text = compare("a group", "b group")
+    assert "the registered test is sequential" in text
+    assert "CartPole-v1 (exploratory, not registered)" in text
+    found = compare.json("a group", "b group", "--sequential")
+    assert (found["verdict"], found["looks"][0]["shown"]) == ("stop", [["a group", "b group"]])
+
+
+def test_imports_of_one_side_do_not_change_the_home(tmp_path: Path, compare: Shell) -> None:
+    two(tmp_path)
+    before = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    logs = tmp_path / "logs.csv"
+    logs.write_text(f"env_steps,{METRIC}\n" + "".join(f"{n},7\n" for n in range(9)))
+    found = compare.json("a group", str(logs))
+    assert found["environments"][0]["environment"] == "CartPole-v1"
+    assert any("taken for CartPole-v1" in note for note in found["notes"])
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == before
