@@ -42,6 +42,16 @@ COMMANDS: dict[str, list[str]] = {
         *("show RUN --json", "show EVIL", "show RUN --EVIL"),
     ],
     "diff": ["diff RUN OTHER", "diff OTHER RUN --code", "diff RUN OTHER --json", "diff RUN EVIL"],
+    "compare": [
+        *("compare RUN OTHER", "compare RUN", "compare OTHER RUN --json", "compare EVIL RUN"),
+        *("compare RUN --metric EVIL", "compare RUN PROGRESS --metric loss", "compare --EVIL"),
+        *("compare RUN --registered EVIL", "compare RUN --low EVIL=1", "compare RUN --html EVIL"),
+    ],
+    "register": [
+        "register EVIL",
+        "register a --question EVIL --hypothesis EVIL=EVIL --metric EVIL --n 4",
+        *("register a --show", "register a --json --show", "register --list", "register a --n EVIL"),
+    ],
     "gc": ["gc", "gc --yes --trash 0", "gc --EVIL"],
     "du": ["du", "du --json", "du --limit EVIL"],
     "reindex": ["reindex", "reindex --json"],

@@ -88,6 +88,8 @@ def test_every_option_is_described_and_exists() -> None:
     assert options_of("budget") == everywhere | described("`backflip budget`")
     assert options_of("import") == everywhere | described("`backflip import PATH`")
     assert options_of("export") == everywhere
+    assert options_of("compare") == everywhere | described("`backflip compare GROUP ...`")
+    assert options_of("register") == everywhere | described("`backflip register NAME`")
     for command, heading in FINDING.items():
         assert options_of(command) == everywhere | described(f"`backflip {heading}`")
     assert options_of("report") == everywhere | described("`backflip report RUN|GROUP ... FILE`")

@@ -23,8 +23,8 @@ def across(found: Sequence[EnvironmentResult]) -> AcrossResult | None:
     if len(usable) < 2 or len(labels) < 1:
         return None
     scores = [[_scores(one, label) for one in usable] for label in labels]
-    every = np.concatenate([of for side in scores for of in side])
-    taus = _taus(float(every.min()), float(every.max()))
+    every = [score for side in scores for of in side for score in of]
+    taus = _taus(min(every), max(every))
     pooled = [estimating.pooled(of, taus) for of in scores]
     pairs = list(combinations(range(len(labels)), 2))
     if len(labels) > MOST_FOR_ALL_PAIRS:
@@ -63,10 +63,10 @@ def _has_values(one: EnvironmentResult) -> bool:
     return all(np.isfinite(side.counted).all() for side in one.sides)
 
 
-def _scores(one: EnvironmentResult, label: str) -> np.ndarray:
+def _scores(one: EnvironmentResult, label: str) -> list[float]:
     assert one.reference is not None
     low, high, _ = one.reference
-    return (np.array(_side(one, label).counted) - low) / (high - low)
+    return [(value - low) / (high - low) for value in _side(one, label).counted]
 
 
 def _side(one: EnvironmentResult, label: str) -> SideResult:
