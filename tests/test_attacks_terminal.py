@@ -50,7 +50,12 @@ COMMANDS: dict[str, list[str]] = {
     "register": [
         "register EVIL",
         "register a --question EVIL --hypothesis EVIL=EVIL --metric EVIL --n 4",
-        *("register a --show", "register a --json --show", "register --list", "register a --n EVIL"),
+        *(
+            "register a --show",
+            "register a --json --show",
+            "register --list",
+            "register a --n EVIL",
+        ),
     ],
     "gc": ["gc", "gc --yes --trash 0", "gc --EVIL"],
     "du": ["du", "du --json", "du --limit EVIL"],
