@@ -22,9 +22,9 @@ from rich.console import Console
 from rich.table import Table
 
 from runshelf.cli.main import main as runshelf
-from runshelf.comparison.estimating import share
 from runshelf.registrations.kept import register
 from runshelf.registrations.registration import registration_of
+from runshelf.statistics.proportions import wilson
 
 BAR = 0.05
 POINTS = 10
@@ -32,8 +32,9 @@ Draw = Callable[[np.random.Generator, int], np.ndarray]
 DISTRIBUTIONS: dict[str, Draw] = {
     "normal": lambda rng, n: rng.normal(100.0, 20.0, n),
     "lognormal, sigma .8": lambda rng, n: 100.0 * rng.lognormal(0.0, 0.8, n),
-    "70 % work, 30 % fail": lambda rng, n: np.where(rng.random(n) < 0.7, 100.0, 10.0)
-    + rng.normal(size=n),
+    "70 % work, 30 % fail": lambda rng, n: (
+        np.where(rng.random(n) < 0.7, 100.0, 10.0) + rng.normal(size=n)
+    ),
 }
 
 
@@ -56,7 +57,7 @@ def main() -> None:
 
 def row_of(false: int, pairs: int, n: int, looks: int) -> list[str]:
     """Return the cells of a row after the name."""
-    found = share(false, pairs)
+    found = wilson(false, pairs)
     test = "permutation" if looks == 1 else f"AdaStop, {looks} looks"
     ends = f"{found.low:.3f} to {found.high:.3f}"
     met = "yes" if found.value <= BAR else "no"

@@ -216,7 +216,7 @@ def test_what_a_reader_must_know_is_said(tmp_path: Path, compare: Shell) -> None
     make_group(tmp_path, "b group", [1.0, 2.0], points=40)
     make_run(tmp_path, "b group", 3.0, 2, points=20)
     make_run(tmp_path, "b group", 2.5, 2, points=20)  # repeats seed 2
-    make_run(tmp_path, "b group", 4.0, 9, status="stopped")
+    make_run(tmp_path, "b group", 4.0, 9, status="stopped", config={"clip_range": 0.3})
     found = compare.json("a group", "b group")
     said = "\n".join(found["notes"])
     for text in (
@@ -226,6 +226,7 @@ def test_what_a_reader_must_know_is_said(tmp_path: Path, compare: Shell) -> None
         "seed 9: stopped before the end",
         "unequal budgets, env steps of the median seed: a group 2 000, b group 4 000",
         "the same seed numbers occur on several sides",
+        "its seeds are of 2 different settings: settings: clip_range (none, 0.3)",
     ):
         assert text in said
 
@@ -271,7 +272,7 @@ def test_across_environments(tmp_path: Path, compare: Shell) -> None:
 
 def test_every_format_has_the_same_numbers(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
-    make_run(tmp_path, "b group", 4.0, 11, status="failed")
+    make_run(tmp_path, "b group", 4.0, 11, status="failed", config={"learning_rate": 0.01})
     names = {kind: tmp_path / f"c.{end}" for kind, end in
              (("csv", "csv"), ("latex", "tex"), ("markdown", "md"), ("html", "html"))}  # fmt: skip
     options = [word for kind, path in names.items() for word in (f"--{kind}", str(path))]

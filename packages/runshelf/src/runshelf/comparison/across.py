@@ -5,8 +5,10 @@ from itertools import combinations
 
 import numpy as np
 
-from runshelf.comparison import estimating
 from runshelf.comparison.result import AcrossResult, EnvironmentResult, SideResult
+from runshelf.statistics.aggregates import AGGREGATES, estimate, performance_profile
+from runshelf.statistics.improvement import probability_of_improvement
+from runshelf.statistics.scores import Scores
 
 MOST_FOR_ALL_PAIRS = 10
 SCORES_PER_UNIT = 40
@@ -22,29 +24,27 @@ def across(found: Sequence[EnvironmentResult]) -> AcrossResult | None:
     labels = _labels(usable)
     if len(usable) < 2 or len(labels) < 1:
         return None
-    scores = [[_scores(one, label) for one in usable] for label in labels]
-    every = [score for side in scores for of in side for score in of]
-    taus = _taus(min(every), max(every))
-    pooled = [estimating.pooled(of, taus) for of in scores]
+    scores = [_scores(usable, label) for label in labels]
+    every = np.concatenate([of for one in scores for of in one.runs.values()])
+    thresholds = _thresholds(float(every.min()), float(every.max()))
     pairs = list(combinations(range(len(labels)), 2))
     if len(labels) > MOST_FOR_ALL_PAIRS:
         pairs = [(0, n) for n in range(1, len(labels))]
     return AcrossResult(
         envs=[one.env for one in usable],
         labels=labels,
-        iqm=[one.iqm for one in pooled],
-        mean=[one.mean for one in pooled],
-        taus=taus,
-        profiles=[one.profile for one in pooled],
+        iqm=[estimate(one, AGGREGATES["iqm"]) for one in scores],
+        mean=[estimate(one, AGGREGATES["mean"]) for one in scores],
+        profiles=[performance_profile(one, thresholds) for one in scores],
         improvement=[
-            (labels[a], labels[b], estimating.pooled_improvement(scores[a], scores[b]))
+            (labels[a], labels[b], probability_of_improvement(scores[a], scores[b]))
             for a, b in pairs
         ],
         notes=_notes(found, usable, labels),
     )
 
 
-def _taus(least: float, most: float) -> np.ndarray:
+def _thresholds(least: float, most: float) -> np.ndarray:
     """Return scores from 0, or below it, to 1, or above it, in fortieths."""
     first, last = np.floor(min(0.0, least)), np.ceil(4 * max(1.0, most)) / 4
     many = min(round(SCORES_PER_UNIT * (last - first)), _MOST_SCORES)
@@ -63,10 +63,11 @@ def _has_values(one: EnvironmentResult) -> bool:
     return all(np.isfinite(side.counted).all() for side in one.sides)
 
 
-def _scores(one: EnvironmentResult, label: str) -> list[float]:
-    assert one.reference is not None
-    low, high, _ = one.reference
-    return [(value - low) / (high - low) for value in _side(one, label).counted]
+def _scores(usable: Sequence[EnvironmentResult], label: str) -> Scores:
+    """Return the normalised scores of a side."""
+    values = {one.env: np.array(_side(one, label).counted) for one in usable}
+    ends = {one.env: (one.reference.low, one.reference.high) for one in usable if one.reference}
+    return Scores(values).normalised(ends)
 
 
 def _side(one: EnvironmentResult, label: str) -> SideResult:

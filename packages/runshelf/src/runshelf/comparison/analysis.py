@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 import numpy as np
+from jaxtyping import Float
 
-from runshelf.comparison import estimating
 from runshelf.comparison.across import across
 from runshelf.comparison.conclusions import conclusion, unseen
 from runshelf.comparison.fairness import budgets, check_tuning, notes_on
@@ -41,11 +41,18 @@ from runshelf.errors import UsageError
 from runshelf.index.rows import RunRow
 from runshelf.registrations.kept import Kept, find
 from runshelf.registrations.registration import WINDOW, Registration, Test
+from runshelf.statistics.differences import difference, welch
+from runshelf.statistics.mean import mean_estimate
+from runshelf.statistics.multiplicity import holm
+from runshelf.statistics.proportions import wilson
+from runshelf.statistics.superiority import probability_of_superiority
 from runshelf.store.results import is_return, named_metric
 from runshelf.store.run import open_run
 
 MOST_FOR_ALL_PAIRS = 10  # of more sides, each is compared with the first only
 NO_REGISTRATION = "none"
+
+Floats = Float[np.ndarray, " seeds"]
 
 _LOWER = re.compile(r"(^|[/_.])(loss|error|regret|cost)([/_.]|$)", re.IGNORECASE)
 
@@ -261,12 +268,12 @@ def _side(
         label=label,
         seeds=seeds,
         counted=counted,
-        mean=estimating.mean(known) if known else NONE,
+        mean=mean_estimate(np.array(known)) if known else NONE,
         median=float(np.median(known)) if known else math.nan,
         worst=(min if plan.better == "higher" else max)(known) if known else math.nan,
-        area=estimating.mean(areas) if areas else NONE,
+        area=mean_estimate(np.array(areas)) if areas else NONE,
         above=above,
-        share=None if above is None else estimating.share(above, len(seeds)),
+        share=None if above is None else wilson(above, len(seeds)),
     )
 
 
@@ -302,22 +309,36 @@ def _newest(one: SideValues, env: str) -> RunRow:
 
 
 def _pair(one: SideResult, other: SideResult, plan: Plan) -> PairResult:
-    a, b = one.counted, other.counted
+    a, b = np.array(one.counted), np.array(other.counted)
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         why = f"{one.label} and {other.label} cannot be compared: no seed has a value"
         return PairResult(one.label, other.label, NONE, math.nan, math.nan, NONE, plan.test, why)
-    p = (estimating.welch_p if plan.test == "welch" else estimating.permutation_p)(a, b)
-    ordered = (a, b) if plan.better == "higher" else (b, a)
-    better = estimating.improvement(*ordered)
-    difference = estimating.difference(a, b)
-    return PairResult(one.label, other.label, difference, p, p, better, plan.test, "")
+    found = difference(a, b)
+    better = found.superiority if plan.better == "higher" else probability_of_superiority(b, a)
+    p = _welch_p(a, b) if plan.test == "welch" else found.test.p
+    return PairResult(one.label, other.label, found.means, p, p, better, plan.test, "")
+
+
+def _welch_p(one: Floats, other: Floats) -> float:
+    """Return the p-value of Welch's test: the level at which its interval just contains 0.
+
+    NaN with one seed on a side, or if no side has any spread.
+    """
+    if not welch(one, other).has_width:
+        return math.nan
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        level = (low + high) / 2
+        ends = welch(one, other, 1.0 - level)
+        low, high = (level, high) if ends.low <= 0.0 <= ends.high else (low, level)
+    return high
 
 
 def _corrected(found: list[EnvironmentResult], plan: Plan) -> list[EnvironmentResult]:
     """Correct the p-values of all pairs of all environments together, and conclude."""
     pairs = [pair for env in found for pair in env.pairs]
     known = [pair.p for pair in pairs if math.isfinite(pair.p)]
-    corrected = iter(estimating.holm(known))
+    corrected = iter(holm(np.array(known)).tolist())
     done = iter(
         [
             replace(pair, p_corrected=next(corrected)) if math.isfinite(pair.p) else pair

@@ -4,6 +4,7 @@ import math
 
 from runshelf.comparison.result import Better, PairResult, SideResult
 from runshelf.formatting import number, plural
+from runshelf.statistics.permutation import smallest_p
 
 _RARE = 0.1  # a failure rate that few seeds do not show
 _SURE = 0.05
@@ -38,7 +39,7 @@ def conclusion(
         )
     if not math.isfinite(pair.p):
         return f"{names}: all seeds of each have the same value, so there is nothing to test"
-    least = min(1.0, least_p(n, m) * tests)
+    least = min(1.0, smallest_p(n, m) * tests)
     if pair.test == "permutation" and least > alpha:
         of_tests = f", corrected for {plural(tests, 'comparison')}" if tests > 1 else ""
         return (
@@ -51,18 +52,10 @@ def conclusion(
     return _not_shown(pair, alpha)
 
 
-def least_p(n: int, m: int) -> float:
-    """Return the smallest two-sided p-value that a permutation test of n against m seeds has.
-
-    1 / C(n + m, n); twice that for n = m, since exchanging the sides gives the same difference.
-    """
-    return (2 if n == m else 1) / math.comb(n + m, n)
-
-
 def enough_seeds(alpha: float, tests: int) -> int:
     """Return the number of seeds of each side from which a permutation test can reject."""
     n = 2
-    while least_p(n, n) * max(tests, 1) > alpha:
+    while smallest_p(n, n) * max(tests, 1) > alpha:
         n += 1
     return n
 
@@ -110,7 +103,7 @@ def _not_shown(pair: PairResult, alpha: float) -> str:
 
 
 def _size(pair: PairResult) -> str:
-    value, low, high = (abs(end) for end in pair.difference)
+    value, low, high = (abs(end) for end in pair.difference[:3])
     if not math.isfinite(low) or pair.difference.low <= 0 <= pair.difference.high:
         return number(value)
     low, high = sorted((low, high))

@@ -4,9 +4,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
+from runshelf.comparison.groups import differences
 from runshelf.comparison.seed_values import CUT, SeedValue, SideValues
 from runshelf.errors import UsageError
 from runshelf.formatting import count, plural
+from runshelf.store.run import open_run
 
 _NEAR = 0.02  # lengths and budgets that differ by less are the same
 _MOST_NAMED = 5
@@ -105,8 +107,19 @@ def _on_side(one: SideValues, metric: str) -> list[str]:
         more = f" and {len(one.pooled) - _MOST_NAMED} more" if len(one.pooled) > _MOST_NAMED else ""
         notes.append(f"{label} pools {len(one.pooled)} groups: {named}{more}")
     for env, seeds in one.values.items():
-        notes += [f"{label}, {env}: {note}" for note in _on_seeds(seeds, metric)]
+        found = [*_on_settings(seeds), *_on_seeds(seeds, metric)]
+        notes += [f"{label}, {env}: {note}" for note in found]
     return notes
+
+
+def _on_settings(seeds: Sequence[SeedValue]) -> list[str]:
+    """Return a note if the seeds of one side are of different settings."""
+    newest = {one.manifest.get("settings"): one.folder for one in seeds}
+    if len(newest) < 2:
+        return []
+    runs = [open_run(folder) for folder in list(newest.values())[:_MOST_NAMED]]
+    apart = [str(one) for one in differences(runs) if one.separates]
+    return [f"its seeds are of {len(newest)} different settings: {'; '.join(apart)}"]
 
 
 def _on_seeds(seeds: Sequence[SeedValue], metric: str) -> list[str]:

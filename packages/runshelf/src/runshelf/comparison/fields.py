@@ -11,9 +11,9 @@ from runshelf.comparison.result import (
     EnvironmentResult,
     PairResult,
     SideResult,
-    Span,
 )
 from runshelf.comparison.seed_values import SeedValue
+from runshelf.statistics.estimate import Estimate
 
 HEADS = (
     *("environment", "group", "metric", "n", "failures", "mean", "low_95", "high_95", "median"),
@@ -122,19 +122,21 @@ def _across(one: AcrossResult) -> dict[str, Any]:
                 "group": label,
                 "iqm": _span(iqm),
                 "mean": _span(mean),
-                "profile": dict(zip(("share", "low", "high"), map(list, profile), strict=True)),
+                "profile": {
+                    name: [_known(value) for value in of.tolist()]
+                    for name, of in profile._asdict().items()
+                },
             }
             for label, iqm, mean, profile in zip(
                 one.labels, one.iqm, one.mean, one.profiles, strict=True
             )
         ],
-        "scores": list(one.taus),
         "improvement": [{"one": a, "other": b, **_span(p)} for a, b, p in one.improvement],
         "notes": one.notes,
     }
 
 
-def _span(one: Span) -> dict[str, float | None]:
+def _span(one: Estimate) -> dict[str, float | None]:
     return {name: _known(value) for name, value in one._asdict().items()}
 
 
@@ -148,11 +150,11 @@ def _row(result: ComparisonResult, env: EnvironmentResult, side: SideResult) -> 
     names = " ".join(str(seed.seed) if seed.seed is not None else seed.run for seed in side.seeds)
     threshold = "" if env.threshold is None else env.threshold
     above = "" if side.above is None else side.above
-    numbers = [*side.mean, side.median, side.worst]
+    numbers = [*side.mean[:3], side.median, side.worst]
     return [
         *(env.env, side.label, result.metric, len(side.seeds), side.failures),
         *map(_blank, numbers),
-        *(threshold, above, *map(_blank, side.area), names, values),
+        *(threshold, above, *map(_blank, side.area[:3]), names, values),
     ]
 
 

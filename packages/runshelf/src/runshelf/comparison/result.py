@@ -3,30 +3,20 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, final
-
-import numpy as np
-from jaxtyping import Float64
+from typing import Literal, final
 
 from runshelf.comparison.fairness import Budget
 from runshelf.comparison.groups import Difference
 from runshelf.comparison.references import Reference
 from runshelf.comparison.registered import Registered
 from runshelf.comparison.seed_values import SeedValue
+from runshelf.statistics.aggregates import Profile
+from runshelf.statistics.estimate import Estimate
 
 Better = Literal["higher", "lower"]
 
 
-@final
-class Span(NamedTuple):
-    """An estimate with its interval; NaN where there is none."""
-
-    value: float
-    low: float
-    high: float
-
-
-NONE = Span(math.nan, math.nan, math.nan)
+NONE = Estimate(math.nan, math.nan, math.nan, 0)  # of seeds without values
 
 
 @final
@@ -50,12 +40,12 @@ class SideResult:
     label: str
     seeds: list[SeedValue]
     counted: list[float]
-    mean: Span
+    mean: Estimate
     median: float
     worst: float
-    area: Span
+    area: Estimate
     above: int | None = None
-    share: Span | None = None
+    share: Estimate | None = None
     notes: list[str] = field(default_factory=list[str])
 
     @property
@@ -82,10 +72,10 @@ class PairResult:
 
     one: str
     other: str
-    difference: Span
+    difference: Estimate
     p: float
     p_corrected: float
-    better: Span
+    better: Estimate
     test: str
     conclusion: str
 
@@ -122,19 +112,17 @@ class AcrossResult:
         labels: the labels of the sides.
         iqm: the interquartile mean of each side, with its interval.
         mean: the mean of each side, with its interval.
-        taus: the scores at which the profiles are computed.
-        profiles: of each side, the share of runs with a score above each tau, with its interval.
+        profiles: of each side, the share of runs with a score above each of several values.
         improvement: P(X > Y) of pairs of sides, averaged over environments.
         notes: what was left out, in words.
     """
 
     envs: list[str]
     labels: list[str]
-    iqm: list[Span]
-    mean: list[Span]
-    taus: Float64[np.ndarray, " taus"]
-    profiles: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
-    improvement: list[tuple[str, str, Span]]
+    iqm: list[Estimate]
+    mean: list[Estimate]
+    profiles: list[Profile]
+    improvement: list[tuple[str, str, Estimate]]
     notes: list[str]
 
 

@@ -12,9 +12,9 @@ from runshelf.comparison.result import (
     EnvironmentResult,
     PairResult,
     SideResult,
-    Span,
 )
 from runshelf.formatting import count, number, plural
+from runshelf.statistics.estimate import Estimate
 
 ACROSS = "across"
 STRIP = 36  # characters of a strip of dots
@@ -88,7 +88,7 @@ def strip(side: SideResult, low: float, high: float) -> str:
     return "".join(marks)
 
 
-def span(one: Span, *, sign: bool = False) -> str:
+def span(one: Estimate, *, sign: bool = False) -> str:
     """Return `3.2 (1.1 to 5.3)`, or the value alone if there is no interval."""
     if not math.isfinite(one.value):
         return _DASH
@@ -281,11 +281,12 @@ def _across(result: ComparisonResult, one: AcrossResult, kind: str) -> Section:
 
 def _profiles(one: AcrossResult) -> Table:
     """Return the profiles at a few scores."""
-    quarters = range(0, len(one.taus), SCORES_PER_UNIT // 4)
+    scores = one.profiles[0].thresholds
+    quarters = range(0, len(scores), SCORES_PER_UNIT // 4)
     places = quarters[:: max(1, math.ceil(len(quarters) / _MOST_SCORES))]
-    heads = ("group", *(f"> {one.taus[place]:.3g}" for place in places))
+    heads = ("group", *(f"> {scores[place]:.3g}" for place in places))
     rows = [
-        (label, *(f"{100 * profile[0][place]:.0f} %" for place in places))
+        (label, *(f"{100 * profile.share[place]:.0f} %" for place in places))
         for label, profile in zip(one.labels, one.profiles, strict=True)
     ]
     return Table("performance profiles: share of runs above a score", heads, rows, right=heads[1:])

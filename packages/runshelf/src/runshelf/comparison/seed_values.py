@@ -6,6 +6,7 @@ can never pass for runs.
 
 import contextlib
 import functools
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any, final
 from runshelf.comparison.sides import Side
 from runshelf.errors import UsageError, UserFacingError, did_you_mean
 from runshelf.index.grouping import Sample, samples
+from runshelf.index.identity import without_seeds
 from runshelf.index.rows import Repeat, RunRow
 from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole
@@ -44,7 +46,9 @@ class SeedValue:
         failure: why it counts as a failure; empty if it does not.
         outline: its curve; None without values.
         state: the state of its run.
-        manifest: what the run's manifest says of registration and sweep, and when it was created.
+        folder: the folder of its run.
+        manifest: what the run's manifest says of registration and sweep, when it was created, and
+            a digest of its settings without seeds.
     """
 
     run: str
@@ -54,6 +58,7 @@ class SeedValue:
     failure: str
     outline: Outline | None
     state: str
+    folder: Path
     manifest: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
@@ -160,7 +165,9 @@ def manifest_of(folder: Path) -> dict[str, Any]:
         whole = parse_record(read_whole(folder, "run.json") or b"")
     except (ValueError, UserFacingError):
         return {}
-    return {key: whole[key] for key in ("registered", "sweep", "tuning", "created") if key in whole}
+    kept = {key: whole[key] for key in ("registered", "sweep", "tuning", "created") if key in whole}
+    settings = json.dumps(without_seeds(whole.get("config")), sort_keys=True, default=str)
+    return kept | {"settings": hash(settings)}
 
 
 def is_tuning(manifest: Mapping[str, Any]) -> bool:
@@ -194,7 +201,9 @@ def _of_run(row: RunRow, seeds: Sequence[int | None], metric: str, window: int) 
         value = math.nan if one is None else one.last(window)
         area = math.nan if one is None else one.area
         failure = _failure(row, one, value, metric)
-        found.append(SeedValue(row.short, seed, value, area, failure, one, row.state, about))
+        found.append(
+            SeedValue(row.short, seed, value, area, failure, one, row.state, row.folder, about)
+        )
     return found
 
 

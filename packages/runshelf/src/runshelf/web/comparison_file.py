@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
-import numpy as np
 from markupsafe import Markup
 
 from runshelf.charts.intervals import ROW, Row, row_scale, rows_plot
@@ -147,7 +146,7 @@ def _differences(env: EnvironmentResult) -> list[Picture]:
     if not env.pairs:
         return []
     rows = [
-        Row(f"{clean(pair.one, 40)} − {clean(pair.other, 40)}", [], *pair.difference)
+        Row(f"{clean(pair.one, 40)} − {clean(pair.other, 40)}", [], *pair.difference[:3])
         for pair in env.pairs[:_MOST_ROWS]
     ]
     caption = "differences of the means"
@@ -160,7 +159,7 @@ def _differences(env: EnvironmentResult) -> list[Picture]:
 def _across(one: AcrossResult, labels: Sequence[str]) -> list[Picture]:
     styles = styles_of(labels)
     rows = [
-        Row(clean(label, 80), [], *iqm, colour=styles[label].colour)
+        Row(clean(label, 80), [], *iqm[:3], colour=styles[label].colour)
         for label, iqm in zip(one.labels, one.iqm, strict=True)
     ]
     caption = "interquartile mean of normalised scores"
@@ -170,12 +169,12 @@ def _across(one: AcrossResult, labels: Sequence[str]) -> list[Picture]:
             label=clean(label, 80),
             colour=styles[label].colour,
             dash=styles[label].dash,
-            x=one.taus,
-            y=np.asarray(share),
-            low=np.asarray(low),
-            high=np.asarray(high),
+            x=profile.thresholds,
+            y=profile.share,
+            low=profile.low,
+            high=profile.high,
         )
-        for label, (share, low, high) in zip(one.labels, one.profiles, strict=True)
+        for label, profile in zip(one.labels, one.profiles, strict=True)
     ][:_MOST_LINES]
     svg = chart("performance profiles", lines, "normalised score")
     legend = [(label, styles[label]) for label in one.labels[:_MOST_LINES]]
