@@ -284,7 +284,7 @@ def test_every_format_has_the_same_numbers(tmp_path: Path, compare: Shell) -> No
         assert "is better than" in shown
     latex = names["latex"].read_text()
     assert r"learning\_rate" in latex
-    assert latex.count("\begin{tabular}") == latex.count(r"\end{tabular}") > 3
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") > 3
     html = names["html"].read_text()
     assert "<script" not in html
     assert "http" not in html.replace("http-equiv", "")

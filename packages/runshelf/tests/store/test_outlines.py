@@ -63,7 +63,7 @@ def test_both_routes_give_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monk
     write(tmp_path, 300)
     direct = read_outlines(tmp_path, "score")
     assert not write_outlines(tmp_path)  # few values: they are read from the metrics
-    monkeypatch.setattr(outlines, "_MANY", 100)
+    monkeypatch.setattr(outlines, "MANY", 100)
     write_summary(tmp_path)
     assert outlines.is_outlined(tmp_path)
     cached = read_outlines(tmp_path, "score")
@@ -79,7 +79,7 @@ def test_both_routes_give_the_same_bits(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_damaged_or_old_file_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: bytes | None
 ) -> None:
-    monkeypatch.setattr(outlines, "_MANY", 100)
+    monkeypatch.setattr(outlines, "MANY", 100)
     write(tmp_path, 100)
     write_outlines(tmp_path)
     if damage is None:

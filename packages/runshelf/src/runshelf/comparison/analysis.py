@@ -102,7 +102,12 @@ class Plan(NamedTuple):
 
 
 def compare_sides(
-    home: Path, sides: Sequence[Side], question: Question, on_read: OnRead | None = None
+    home: Path,
+    sides: Sequence[Side],
+    question: Question,
+    on_read: OnRead | None = None,
+    *,
+    keeps: bool = True,
 ) -> list[ComparisonResult]:
     """Return the registered analysis, if there is one, then the one that the user asks for.
 
@@ -111,6 +116,7 @@ def compare_sides(
         sides: the sides.
         question: what the user asks for.
         on_read: called with the number of runs that are read, and of all.
+        keeps: whether the outlines of long curves are written for the next time.
 
     Raises:
         UsageError: the sides cannot be compared; the message says why.
@@ -120,7 +126,7 @@ def compare_sides(
     plans = _plans(home, sides, question, registered)
     found: list[ComparisonResult] = []
     for place, plan in enumerate(plans):
-        values = values_of(sides, plan.metric, plan.window, on_read)
+        values = values_of(sides, plan.metric, plan.window, on_read, keeps=keeps)
         beside = None
         if registered and place == 0:
             beside = beside_registration(home, registered.name, values, version=registered.version)

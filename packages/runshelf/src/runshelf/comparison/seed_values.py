@@ -20,7 +20,13 @@ from runshelf.index.identity import without_seeds
 from runshelf.index.rows import Repeat, RunRow
 from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole
-from runshelf.store.outlines import Outline, is_outlined, read_outlines, write_outlines
+from runshelf.store.outlines import (
+    MANY,
+    Outline,
+    is_outlined,
+    read_outlines,
+    write_outlines,
+)
 from runshelf.store.results import result_metric, usual_first
 from runshelf.store.summary import summarise
 
@@ -93,7 +99,12 @@ class SideValues:
 
 
 def values_of(
-    sides: Sequence[Side], metric: str, window: int, on_read: OnRead | None = None
+    sides: Sequence[Side],
+    metric: str,
+    window: int,
+    on_read: OnRead | None = None,
+    *,
+    keeps: bool = True,
 ) -> list[SideValues]:
     """Return one value for each seed of each environment of each side.
 
@@ -102,6 +113,7 @@ def values_of(
         metric: the metric.
         window: the value of a seed is the mean over the last `window` per cent of its curve.
         on_read: called with the number of seeds read, and of all.
+        keeps: whether the outlines of long curves are written for the next time.
 
     Raises:
         UsageError: no run of a side has the metric, or no environment is common to two sides.
@@ -121,6 +133,8 @@ def values_of(
             counted = samples(by_env[env])
             repeats += counted.repeats
             values[env] = _read_all(counted.counted, metric, window)
+            if keeps:
+                _keep_outlines(by_env[env], values[env])
             done += len(by_env[env])
             if on_read:
                 on_read(done, total)
@@ -189,7 +203,7 @@ def _read_all(counted: Iterable[Sample], metric: str, window: int) -> list[SeedV
 
 def _of_run(row: RunRow, seeds: Sequence[int | None], metric: str, window: int) -> list[SeedValue]:
     """Return the values of the counted seeds of one run."""
-    outlines = _outlines(row, metric)
+    outlines = read_outlines(row.folder, metric)
     about = manifest_of(row.folder)
     if seeds == [None]:  # the run does not say its seeds, but its records may
         seeds = [seed for seed in outlines if seed is not None] or [None]
@@ -217,16 +231,16 @@ def _failure(row: RunRow, one: Outline | None, value: float, metric: str) -> str
     return ""
 
 
-def _outlines(row: RunRow, metric: str) -> dict[int | None, Outline]:
-    """Return the outlines of a run; of one that has many values, keep them for the next time."""
-    found = read_outlines(row.folder, metric)
-    if not found and row.state in CRASHED:
-        return {}
-    many = sum(one.values for one in found.values()) >= 20_000
-    if many and not is_outlined(row.folder):
-        with contextlib.suppress(UserFacingError):  # the folder cannot be written
-            write_outlines(row.folder)
-    return found
+def _keep_outlines(rows: Sequence[RunRow], values: Sequence[SeedValue]) -> None:
+    """Write the outlines of runs with many values, if they are not written yet."""
+    sizes: dict[Path, int] = {}
+    for one in values:
+        if one.outline:
+            sizes[one.folder] = sizes.get(one.folder, 0) + one.outline.values
+    for row in rows:
+        if sizes.get(row.folder, 0) >= MANY and not is_outlined(row.folder):
+            with contextlib.suppress(UserFacingError):  # the folder cannot be written
+                write_outlines(row.folder)
 
 
 def _check(

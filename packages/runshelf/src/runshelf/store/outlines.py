@@ -31,7 +31,7 @@ PARTS = 100
 FILE = "outlines.bin"
 
 _FORMAT = 1
-_MANY = 20_000  # values of a run; fewer are read from the metrics in some milliseconds
+MANY = 20_000  # values of a run; fewer are read from the metrics in some milliseconds
 _MOST_CURVES = 2_000
 _AXES = ("env_steps", "step")
 _ROW = 3 * PARTS
@@ -124,7 +124,7 @@ def write_outlines(folder: Path) -> bool:
     """
     columns = read_columns(folder)
     names = [name for name in columns if name not in NOT_METRICS and not is_of_machine(name)]
-    if sum(len(columns[name].rows) for name in names) < _MANY:
+    if sum(len(columns[name].rows) for name in names) < MANY:
         return False
     curves: list[dict[str, Any]] = []
     rows: list[np.ndarray] = []

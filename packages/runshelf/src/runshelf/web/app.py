@@ -32,6 +32,7 @@ from runshelf.web import (
 )
 from runshelf.web.compare_page import compare
 from runshelf.web.error_pages import HANDLED, show_error
+from runshelf.web.evidence import evidence_of
 from runshelf.web.large_runs import LargeRuns, are_large
 from runshelf.web.live_updates import LiveUpdates, Watched
 from runshelf.web.metric_choice import choose
@@ -181,6 +182,7 @@ class Pages:
                 "comparison": compare(
                     self._reader.home, titles, rows, [runs.result for runs in found]
                 ),
+                "evidence": evidence_of(self._reader.home, subjects, rows),
             },
             subjects=subjects,
             links=[_address(*subject) for subject in chosen],
