@@ -20,14 +20,13 @@ from runshelf.comparison.result import (
 from runshelf.comparison.sections import ACROSS
 from runshelf.web.alignment import Member, align, centred
 from runshelf.web.charts import chart
-from runshelf.web.colours import LineStyle
+from runshelf.web.colours import LineStyle, line_styles
 from runshelf.web.sanitize import clean
 from runshelf.web.templates import render, style
 
 _MOST_LINES = 12  # curves of one chart
 _MOST_ROWS = 60
 _BUCKETS = 100
-_COLOURS, _DASHES = 8, 4
 
 
 @final
@@ -78,10 +77,8 @@ def pictures_of(results: Sequence[ComparisonResult], section: Section) -> list[P
 
 
 def styles_of(labels: Sequence[str]) -> dict[str, LineStyle]:
-    """Return the line of each group: colours in their order, then the same colours dashed."""
-    return {
-        label: LineStyle(n % _COLOURS, n // _COLOURS % _DASHES) for n, label in enumerate(labels)
-    }
+    """Return the line of each group, in the colour that it has on every page."""
+    return dict(zip(labels, line_styles(labels), strict=True))
 
 
 def _curves(result: ComparisonResult, env: EnvironmentResult) -> Picture:

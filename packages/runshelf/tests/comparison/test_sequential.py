@@ -1,0 +1,144 @@
+"""A sequential comparison from registration to verdict, with its batches run for real."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packages.runshelf.tests.comparison.homes import METRIC, make_group
+
+from runshelf.cli.main import main
+from runshelf.comparison.next_batch import commands_of
+from runshelf.errors import UsageError
+from runshelf.registrations.kept import Kept, find, register
+from runshelf.registrations.registration import registration_of
+from runshelf.store.run import list_runs, open_run
+
+PROGRAM = """
+import random, sys
+import runshelf
+seed, level = (int(sys.argv[sys.argv.index(name) + 1]) for name in ("--seed", "--level"))
+assert "$(" not in sys.argv[-1] or sys.argv[-1] == "$(touch evil) ; rm -rf x"
+for step in range(5):
+    runshelf.log({"score": level + random.Random(seed).random()}, env_steps=step)
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def plan(home: Path, **changes: Any) -> Kept:
+    values: dict[str, Any] = {
+        "question": "is A better?",
+        "hypotheses": [{"name": "A", "predicts": "higher"}],
+        **{"metric": "score", "n": 10, "looks": 2, "first_seed": 100},
+    }
+    return register(home, "plan", registration_of({**values, **changes}))
+
+
+def answer(home: Path, capfd: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    argv = ["compare", "--sequential", "--registered", "plan", "--home", str(home), "--json"]
+    assert main([*argv, *words]) == 0
+    return json.loads(capfd.readouterr().out)
+
+
+def test_the_batches_run_by_the_registered_commands(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    line = f"{sys.executable} train.py --seed {{seed}} --level %d '$(touch evil) ; rm -rf x'"
+    kept = plan(tmp_path, commands={"A": line % 3, "B": line % 0})
+    first = answer(tmp_path, capfd)
+    assert first["verdict"] == "go on"
+    assert first["next_seeds"] == {"A": [*range(100, 105)], "B": [*range(100, 105)]}
+    assert answer(tmp_path, capfd, "--start")["started"] == 10
+    assert not (tmp_path / "evil").exists()  # no shell took part
+    runs = [open_run(tmp_path / "runs" / ulid) for ulid in list_runs(tmp_path)]
+    assert {run.manifest["group"] for run in runs} == {"A", "B"}
+    assert all(run.manifest["registered"] == kept.carried() for run in runs)
+    found = answer(tmp_path, capfd, "--start")
+    assert (found["verdict"], found["started"]) == ("stop", 0)
+    assert found["looks"][0]["shown"] == [["A", "B"]]
+    assert found["registered"]["deviations"] == []
+    assert len(list_runs(tmp_path)) == 10
+
+
+def test_a_failing_command_is_a_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    plan(tmp_path, n=4, commands=dict.fromkeys("AB", f"{sys.executable} -c 1/0 {{seed}}"))
+    argv = ["compare", "--sequential", "--registered", "plan", "--start", "--home", str(tmp_path)]
+    assert main(argv) == 1
+    assert "0 commands ended with success" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("commands", "message"),
+    [
+        ({"A": "python x.py {seed}"}, "no command for `B`"),
+        ({"A": "no-such-program {seed}", "B": "x {seed}"}, "there is no program"),
+        ({"A": "python 'x {seed}", "B": "x {seed}"}, "No closing quotation"),
+    ],
+)
+def test_commands_that_cannot_run(tmp_path: Path, commands: dict[str, str], message: str) -> None:
+    kept = plan(tmp_path, commands=commands)
+    with pytest.raises(UsageError, match=message):
+        commands_of(kept, {"A": [100], "B": [100]})
+
+
+def test_a_command_of_many_seeds_is_called_once(tmp_path: Path) -> None:
+    kept = plan(tmp_path, commands={"A": "echo --seeds {seeds} --seed {seed}"})
+    assert commands_of(kept, {"A": [105, 106, 107]}) == [
+        ("A", ["echo", "--seeds", "3", "--seed", "105"])
+    ]
+
+
+def test_no_difference_goes_on_and_stops_after_the_last_look(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan(tmp_path, metric=METRIC)
+    for name in ("A", "B"):
+        make_group(tmp_path, name, [1.0, 2.0, 3.0, 4.0, 5.0], first=100)
+    found = answer(tmp_path, capfd, "A", "B")
+    assert (found["verdict"], found["undecided"]) == ("go on", [["A", "B"]])
+    assert found["next_seeds"]["A"] == [*range(105, 110)]
+    for name in ("A", "B"):
+        make_group(tmp_path, name, [1.0, 2.0, 3.0, 4.0, 5.0], first=105)
+    found = answer(tmp_path, capfd, "A", "B")
+    assert found["verdict"] == "stop"
+    assert "That does not show that they are equal" in found["sentences"][-1]
+
+
+def test_what_a_sequential_test_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan(tmp_path, metric=METRIC)
+    make_group(tmp_path, "A", [1.0, 2.0])
+    make_group(tmp_path, "B", [1.0, 2.0], env="Pendulum-v1")
+    argv = ["compare", "--sequential", "--registered", "plan", "--home", str(tmp_path)]
+    assert main([*argv, "A", "B"]) == 2
+    assert "is common to two groups" in capsys.readouterr().err
+    assert main([*argv, "A"]) == 2
+    assert "at least two groups" in capsys.readouterr().err
+    register(tmp_path, "fixed", find(tmp_path, "plan").registration.__class__(
+        "q", find(tmp_path, "plan").registration.hypotheses, METRIC, 4))  # fmt: skip
+    make_group(tmp_path, "C", [1.0, 2.0])
+    argv[3] = "fixed"
+    assert main([*argv, "A", "C"]) == 2
+    assert "registers one look" in capsys.readouterr().err
+
+
+def test_a_registration_is_asked_in_the_terminal(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    argv = [sys.executable, "-m", "runshelf", "register", "asked", "--home", str(tmp_path)]
+    program = subprocess.Popen(argv, stdin=follower, stdout=subprocess.PIPE, stderr=follower)
+    os.write(leader, b"is A better?\nA=its mean is higher\nB=it is not\n\nscore\n12\n")
+    out, _ = program.communicate(timeout=60)
+    os.close(follower)
+    os.close(leader)
+    assert program.returncode == 0
+    assert b"hypothesis  B: it is not" in out
+    assert find(tmp_path, "asked").registration.n == 12
