@@ -161,7 +161,7 @@ def test_a_nan_at_the_end_is_a_failure(tmp_path: Path, compare: Shell) -> None:
 
 def test_tuning_seeds_are_refused_unless_allowed(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
-    sweep = {"sweep": {"name": "s", "purpose": "tuning", "configurations": 30}}
+    sweep = {"sweep": {"name": "s", "purpose": "tuning", "tried": 30}}
     make_group(tmp_path, "c group", [1.0, 2.0], manifest=sweep)
     make_run(tmp_path, "b group", 9.0, 20, manifest={"tuning": True})
     error = compare("a group", "b group", status=2)
@@ -218,6 +218,7 @@ def test_what_a_reader_must_know_is_said(tmp_path: Path, compare: Shell) -> None
     make_run(tmp_path, "b group", 2.5, 2, points=20)  # repeats seed 2
     make_run(tmp_path, "b group", 4.0, 9, status="stopped", config={"clip_range": 0.3})
     found = compare.json("a group", "b group")
+    assert [side["n"] for side in found["environments"][0]["groups"]] == [3, 4]
     said = "\n".join(found["notes"])
     for text in (
         "a group, CartPole-v1: all 3 seeds have the same value",

@@ -91,7 +91,7 @@ def _budget(label: str, env: str, seeds: Iterable[SeedValue]) -> Budget:
 def _configurations(manifest: Mapping[str, object]) -> int | None:
     """Return the number of configurations that the sweep of a run tried, if it says so."""
     sweep = manifest.get("sweep")
-    tried = sweep.get("configurations") if isinstance(sweep, Mapping) else None
+    tried = sweep.get("tried") if isinstance(sweep, Mapping) else None
     return tried if type(tried) is int and tried > 0 else None
 
 
