@@ -366,7 +366,7 @@ def test_a_fixed_test_of_a_sequential_registration_is_exploratory(
     assert "the registered test is sequential" in text
     assert "CartPole-v1 (exploratory, not registered)" in text
     found = compare.json("a group", "b group", "--sequential")
-    assert (found["verdict"], found["looks"][0]["shown"]) == ("stop", [["a group", "b group"]])
+    assert (found["verdict"], found["pairs"][0]["decision"]) == ("stop", "worse")
 
 
 def test_imports_of_one_side_do_not_change_the_home(tmp_path: Path, compare: Shell) -> None:

@@ -203,16 +203,10 @@ def _verdict_fields(found: "Verdict") -> dict[str, Any]:
         },
         "environment": found.env,
         "verdict": "go on" if found.goes_on else "stop",
-        "looks": [
-            {
-                **{"look": look.number, "seeds": look.seeds, "boundary": look.boundary},
-                "shown": [list(pair) for pair in look.rejected],
-                "differences": [
-                    {"one": a, "other": b, "difference": gap}
-                    for (a, b), gap in look.differences.items()
-                ],
-            }
-            for look in found.looks
+        "looks_done": found.state.looks_done,
+        "pairs": [
+            {"one": a, "other": b, "decision": decision, "look": found.state.decided_at.get((a, b))}
+            for (a, b), decision in found.state.decisions.items()
         ],
         "undecided": [list(pair) for pair in found.undecided],
         "next_seeds": found.next_seeds,

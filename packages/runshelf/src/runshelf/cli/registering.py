@@ -73,6 +73,11 @@ def _add_content(parser: argparse.ArgumentParser) -> None:
         help="the value of a seed is the mean over this last part of its curve; default 10",
     )
     content.add_argument("--threshold", metavar="X", help="a seed above it counts as a success")
+    content.add_argument(
+        "--failure-value",
+        metavar="X",
+        help="what a seed that fails counts as, such as the return of a random policy",
+    )
     content.add_argument("--first-seed", metavar="SEED", help="first seed of each group; default 0")
     content.add_argument(
         "--command",
@@ -130,7 +135,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     readers: Mapping[str, Callable[[str], Any]] = {
         **dict.fromkeys(("question", "metric", "test"), str),
         **dict.fromkeys(("n", "looks", "window", "first_seed"), _whole),
-        **dict.fromkeys(("alpha", "threshold"), _number),
+        **dict.fromkeys(("alpha", "threshold", "failure_value"), _number),
     }
     texts = {name: getattr(options, name) for name in readers}
     found = {name: readers[name](text) for name, text in texts.items() if text is not None}
@@ -267,6 +272,8 @@ def lines_of(kept: "Kept") -> list[str]:
     ]
     if one.threshold is not None:
         lines.append(f"threshold   {one.threshold:g}")
+    if one.failure_value is not None:
+        lines.append(f"failure     counts as {one.failure_value:g}")
     lines += [f"command     {group}: {command}" for group, command in one.commands.items()]
     lines += [f"supersedes version {kept.version - 1}: {kept.reason}"] if kept.reason else []
     lines.append(f"SHA-256     {kept.sha256}")

@@ -99,6 +99,7 @@ class Plan(NamedTuple):
     threshold: Mapping[str, float]
     test: Test
     alpha: float
+    failure_value: float | None = None
 
 
 def compare_sides(
@@ -139,7 +140,7 @@ def plan_of(registration: Registration, better: Better | None = None) -> Plan:
     one = registration
     better = better or better_of(one.metric)
     threshold = {} if one.threshold is None else {"": one.threshold}
-    return Plan(one.metric, one.window, better, threshold, one.test, one.alpha)
+    return Plan(one.metric, one.window, better, threshold, one.test, one.alpha, one.failure_value)
 
 
 def thresholds(texts: Iterable[str]) -> dict[str, float]:
@@ -238,7 +239,7 @@ def _environment(
     env: str, values: Sequence[SideValues], plan: Plan, reference: Reference | None
 ) -> EnvironmentResult:
     here = {one.side.label: one.values[env] for one in values if one.values.get(env)}
-    floor = _floor([seed for of in here.values() for seed in of], plan.better)
+    floor = _floor([seed for of in here.values() for seed in of], plan)
     threshold = plan.threshold.get(env, plan.threshold.get(""))
     sides = [_side(label, seeds, floor, threshold, plan) for label, seeds in here.items()]
     pairs = [_pair(one, other, plan) for one, other in _pairs(sides)]
@@ -246,12 +247,17 @@ def _environment(
     return EnvironmentResult(env, sides, pairs, floor if failed else None, reference, threshold)
 
 
-def _floor(seeds: Iterable[SeedValue], better: Better) -> float:
-    """Return the worst value that any seed has, which a failure counts as; NaN without values."""
+def _floor(seeds: Iterable[SeedValue], plan: Plan) -> float:
+    """Return what a failure counts as: what is registered, else the worst value of any seed.
+
+    NaN without values.
+    """
+    if plan.failure_value is not None:
+        return plan.failure_value
     known = [one.value for one in seeds if math.isfinite(one.value)]
     if not known:
         return math.nan
-    return min(known) if better == "higher" else max(known)
+    return min(known) if plan.better == "higher" else max(known)
 
 
 def _pairs(sides: Sequence[SideResult]) -> list[tuple[SideResult, SideResult]]:

@@ -8,6 +8,7 @@ from runshelf.statistics.permutation import smallest_p
 
 _RARE = 0.1  # a failure rate that few seeds do not show
 _SURE = 0.05
+_MOST_SEEDS = 100
 
 
 def conclusion(
@@ -34,8 +35,7 @@ def conclusion(
     if min(n, m) < 2:
         few = one.label if n < 2 else other.label
         return (
-            f"{names}: with one seed of {few}, nothing can be concluded; run at least "
-            f"{enough_seeds(alpha, tests)} seeds of each"
+            f"{names}: with one seed of {few}, nothing can be concluded. {_run_more(alpha, tests)}"
         )
     if not math.isfinite(pair.p):
         return f"{names}: all seeds of each have the same value, so there is nothing to test"
@@ -44,20 +44,26 @@ def conclusion(
         of_tests = f", corrected for {plural(tests, 'comparison')}" if tests > 1 else ""
         return (
             f"{names}: with {n} against {m} seeds no permutation test can show a difference at "
-            f"level {alpha:g}: the smallest possible p is {least:.2g}{of_tests}. Run at least "
-            f"{enough_seeds(alpha, tests)} seeds of each"
+            f"level {alpha:g}: the smallest possible p is {least:.2g}{of_tests}. "
+            f"{_run_more(alpha, tests)}"
         )
     if pair.p_corrected <= alpha:
         return _shown(pair, better, tests)
     return _not_shown(pair, alpha)
 
 
-def enough_seeds(alpha: float, tests: int) -> int:
-    """Return the number of seeds of each side from which a permutation test can reject."""
-    n = 2
-    while smallest_p(n, n) * max(tests, 1) > alpha:
-        n += 1
-    return n
+def enough_seeds(alpha: float, tests: int) -> int | None:
+    """Return the number of seeds of each side from which a permutation test can reject.
+
+    None if there are too many tests for any number.
+    """
+    sizes = range(2, _MOST_SEEDS)
+    return next((n for n in sizes if smallest_p(n, n) * max(tests, 1) <= alpha), None)
+
+
+def _run_more(alpha: float, tests: int) -> str:
+    enough = enough_seeds(alpha, tests)
+    return f"Run at least {enough} seeds of each" if enough else "Compare fewer groups"
 
 
 def unseen(n: int) -> str:

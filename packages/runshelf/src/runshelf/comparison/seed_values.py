@@ -251,8 +251,8 @@ def _check(
     if any(one.outline for of in values.values() for one in of):
         return
     known = usual_first(_metrics(side))
-    if metric in known:
-        return  # it was logged, and never had a value: every seed is a failure, which is said
+    if metric in known or all(row.state in CRASHED for row in ended):
+        return  # every seed is a failure, which is said
     hint = did_you_mean(metric, known) or f": known are {', '.join(known[:10]) or 'none'}"
     raise UsageError(f"no run of `{side.label}` has a metric `{metric}`{hint}")
 

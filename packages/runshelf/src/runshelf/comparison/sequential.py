@@ -1,12 +1,11 @@
 """Whether more seeds are needed: the looks of a registration, and the next batch of seeds."""
 
-import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple, final
 
-from runshelf.comparison.adastop import Look, Pair, looks_at
+import numpy as np
+
 from runshelf.comparison.analysis import plan_of
 from runshelf.comparison.fairness import check_tuning, notes_on
 from runshelf.comparison.registered import Registered, beside_registration
@@ -14,9 +13,10 @@ from runshelf.comparison.result import Better
 from runshelf.comparison.seed_values import SeedValue, SideValues, values_of
 from runshelf.comparison.sides import Side
 from runshelf.errors import UsageError
-from runshelf.formatting import number, plural
+from runshelf.formatting import plural
 from runshelf.registrations.kept import Kept
 from runshelf.registrations.registration import Registration
+from runshelf.statistics.sequential import Pair, SequentialPlan, SequentialState, decide
 
 
 @final
@@ -26,9 +26,7 @@ class Verdict(NamedTuple):
     Attributes:
         registered: the registration, with deviations.
         env: the environment; empty without runs.
-        looks: the looks that were possible.
-        undecided: the pairs without a shown difference.
-        goes_on: whether more seeds are needed.
+        state: the decisions, and how many seeds are needed.
         next_seeds: the seeds to run next, by group.
         sentences: the verdict in words.
         notes: what a reader must know about the seeds.
@@ -36,12 +34,24 @@ class Verdict(NamedTuple):
 
     registered: Registered
     env: str
-    looks: list[Look]
-    undecided: list[Pair]
-    goes_on: bool
+    state: SequentialState
     next_seeds: dict[str, list[int]]
     sentences: list[str]
     notes: list[str]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether more seeds are needed."""
+        return not self.state.finished
+
+    @property
+    def undecided(self) -> list[Pair]:
+        """The pairs without a shown difference."""
+        return [
+            pair
+            for pair, decision in self.state.decisions.items()
+            if decision in ("undecided", "equal")
+        ]
 
 
 def verdict(home: Path, kept: Kept, sides: Sequence[Side], *, allow_tuning: bool) -> Verdict:
@@ -68,22 +78,33 @@ def verdict(home: Path, kept: Kept, sides: Sequence[Side], *, allow_tuning: bool
     env = _environment(values)
     seeds = {side.label: list[SeedValue]() for side in sides}
     seeds |= {of.side.label: _ordered(of.values.get(env, []), one) for of in values}
-    counted = _counted(seeds, plan_of(one).better)
-    looks = looks_at(counted, looks=one.looks, seeds_per_look=one.seeds_per_look, alpha=one.alpha)
-    rejected = {pair for look in looks for pair in look.rejected}
-    undecided = [pair for pair in combinations(counted, 2) if pair not in rejected]
-    goes_on = bool(undecided) and len(looks) < one.looks
+    state = decide(_plan(one), _scores(kept, seeds))
     registered = beside_registration(home, kept.name, values, version=kept.version, sequential=True)
-    return Verdict(
-        registered,
-        env,
-        looks,
-        undecided,
-        goes_on,
-        _next(seeds, undecided, looks, one) if goes_on else {},
-        _sentences(looks, undecided, one, plan_of(one).better, goes_on=goes_on),
-        notes,
-    )
+    lines = _sentences(state, one, plan_of(one).better)
+    return Verdict(registered, env, state, _next(seeds, state, one), lines, notes)
+
+
+def _plan(one: Registration) -> SequentialPlan:
+    return SequentialPlan(one.looks, one.seeds_per_look, one.alpha, one.failure_value)
+
+
+def _scores(kept: Kept, seeds: Mapping[str, Sequence[SeedValue]]) -> dict[str, np.ndarray]:
+    """Return the values of each group, NaN for failures.
+
+    Raises:
+        UsageError: a seed failed, and it is not registered what failures count as.
+    """
+    failed = [f"{label} {one.name}" for label, of in seeds.items() for one in of if one.failure]
+    if failed and kept.registration.failure_value is None:
+        raise UsageError(
+            f"{failed[0]} failed, and `{kept.name}` does not register what a failure counts as: a "
+            "value taken from the seeds could change earlier looks; supersede it with "
+            "--failure-value X, such as the return of a random policy"
+        )
+    return {
+        label: np.array([np.nan if one.failure else one.value for one in of], float)
+        for label, of in seeds.items()
+    }
 
 
 def _environment(values: Sequence[SideValues]) -> str:
@@ -101,58 +122,44 @@ def _ordered(seeds: Sequence[SeedValue], one: Registration) -> list[SeedValue]:
     return [seed for seed in seeds if seed.seed is None or seed.seed >= one.first_seed]
 
 
-def _counted(seeds: Mapping[str, Sequence[SeedValue]], better: Better) -> dict[str, list[float]]:
-    """Return the values of the seeds; a failure has the worst value of all."""
-    known = [one.value for of in seeds.values() for one in of if math.isfinite(one.value)]
-    floor = (min if better == "higher" else max)(known, default=0.0)
-    return {label: [floor if s.failure else s.value for s in of] for label, of in seeds.items()}
-
-
 def _next(
-    seeds: Mapping[str, Sequence[SeedValue]],
-    undecided: Sequence[Pair],
-    looks: Sequence[Look],
-    one: Registration,
+    seeds: Mapping[str, Sequence[SeedValue]], state: SequentialState, one: Registration
 ) -> dict[str, list[int]]:
     """Return the seeds that the next look lacks, of the groups that are still tested."""
-    wanted = (len(looks) + 1) * one.seeds_per_look
     found: dict[str, list[int]] = {}
-    for label in dict.fromkeys(label for pair in undecided for label in pair):
-        lacking = wanted - len(seeds[label])
+    for label, lacking in state.needed.items():
         taken = [seed.seed for seed in seeds[label] if seed.seed is not None]
         # A run whose seed is unknown has taken one of the numbers.
         first = max([one.first_seed + len(seeds[label]) - 1, *taken]) + 1
-        if lacking > 0:
-            found[label] = list(range(first, first + lacking))
+        found[label] = list(range(first, first + lacking))
     return found
 
 
-def _sentences(
-    looks: Sequence[Look],
-    undecided: Sequence[Pair],
-    one: Registration,
-    better: Better,
-    *,
-    goes_on: bool,
-) -> list[str]:
+def _sentences(state: SequentialState, one: Registration, better: Better) -> list[str]:
     found: list[str] = []
-    for look in looks:
-        for pair in look.rejected:
-            gap = look.differences[pair]
-            best, rest = pair if (gap > 0) == (better == "higher") else pair[::-1]
+    for pair, decision in state.decisions.items():
+        if decision in ("better", "worse"):
+            is_first = (decision == "better") == (better == "higher")
+            best, rest = pair if is_first else pair[::-1]
+            look = state.decided_at[pair]
             found.append(
-                f"look {look.number}, {look.seeds} seeds: {best} is better than {rest}, the means "
-                f"differ by {number(abs(gap))} (more than {number(look.boundary)})"
+                f"look {look}, {look * one.seeds_per_look} seeds: {best} is better than {rest}"
             )
-    pairs = ", ".join(f"{a} and {b}" for a, b in undecided)
-    if goes_on:
-        done = f"after {plural(len(looks), 'look')} of {one.looks}" if looks else "no look yet"
+    open_pairs = [p for p, d in state.decisions.items() if d in ("undecided", "equal")]
+    pairs = ", ".join(f"{a} and {b}" for a, b in open_pairs)
+    if not state.finished:
+        done = f"after {plural(state.looks_done, 'look')} of {one.looks}"
+        done = done if state.looks_done else "no look yet"
         found.append(f"go on: {done}, no difference is shown between {pairs}")
-    elif undecided:
+    elif open_pairs:
         found.append(
             f"stop: after all {plural(one.looks, 'look')}, no difference is shown between {pairs}. "
             "That does not show that they are equal"
         )
     else:
         found.append("stop: every difference is shown")
+    first = _plan(one).first_decisive_look
+    if first is None or state.looks_done < first:
+        when = "at no look" if first is None else f"from look {first} on"
+        found.append(f"with {one.seeds_per_look} seeds a look, a difference can be shown {when}")
     return found

@@ -46,6 +46,8 @@ class Registration:
         looks: how often the results may be looked at: 1, or more for AdaStop.
         window: the value of a seed is the mean over the last `window` per cent of its curve.
         threshold: seeds above it count as successes; None for no threshold.
+        failure_value: the value of a seed that fails; None for the worst value of all seeds, which
+            a sequential test does not allow.
         first_seed: the first seed of each group.
         commands: the command of each group, with `{seed}`; with `{seeds}` it runs so many seeds,
             from `{seed}` on. May be empty.
@@ -60,6 +62,7 @@ class Registration:
     looks: int = 1
     window: int = WINDOW
     threshold: float | None = None
+    failure_value: float | None = None
     first_seed: int = 0
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -128,7 +131,8 @@ def registration_of(values: Mapping[str, object]) -> Registration:
         alpha=_number(given, "alpha", 0.05, 0.0, 0.5),
         looks=looks,
         window=_whole(given, "window", 1, 100, WINDOW),
-        threshold=None if "threshold" not in given else _number(given, "threshold", 0.0),
+        threshold=_number_or_none(given, "threshold"),
+        failure_value=_number_or_none(given, "failure_value"),
         first_seed=_whole(given, "first_seed", 0, 2**31 - 1, 0),
         commands=commands,
     )
@@ -183,6 +187,10 @@ def _number(
     if type(value) not in (int, float) or not least < float(cast("float", value)) < most:
         raise UsageError(f"`{name}` must be a number{_between(least, most)}, got {shown(value)}")
     return float(cast("float", value))
+
+
+def _number_or_none(values: Mapping[str, object], name: str) -> float | None:
+    return _number(values, name, 0.0) if name in values else None
 
 
 def _between(least: float, most: float) -> str:
