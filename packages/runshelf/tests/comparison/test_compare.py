@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,21 @@ def test_a_table_with_a_column_of_seeds(tmp_path: Path, compare: Shell) -> None:
     path.write_text("\n".join(["seed,env_steps,score", *lines, ""]))
     (env,) = compare.json(str(path))["environments"]
     assert [seed["value"] for seed in env["groups"][0]["seeds"]] == [0.5, 1.5, 2.5, 3.5]
+
+
+def test_logs_that_cannot_be_read(tmp_path: Path, compare: Shell) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    assert "expected event files of TensorBoard" in compare(str(folder), status=2)
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "link.csv").symlink_to("/etc/passwd")
+    assert "expected event files of TensorBoard" in compare(str(folder), status=2)
+    (folder / "a.wandb").write_bytes(b"no file of W&B")
+    (folder / "b.csv").write_text("env_steps,score\n")
+    assert "does not begin as a file of W&B does" in compare(str(folder), status=1)
+    (folder / "c.csv").write_text("env_steps,score\n1,2\n3,broken\n4,5,6,7\n5,nan\n6,8\n")
+    (env,) = compare.json(str(folder), "--window", "1")["environments"]
+    assert [seed["value"] for seed in env["groups"][0]["seeds"]] == [8.0]
 
 
 def test_episodes_never_pass_for_runs(tmp_path: Path, compare: Shell) -> None:

@@ -134,7 +134,7 @@ def _of_logs(path: Path, argv: Sequence[str], say: Say, stack: ExitStack) -> Sid
         import_path(home, path, info=RunInfo(), argv=argv, say=lambda _: None)
     except UsageError as error:
         if not made:
-            raise nothing_to_read(path) from error
+            raise nothing_to_read(path, notes) from error
     except UserFacingError as error:
         if not made:
             raise

@@ -87,7 +87,8 @@ def _csv_files(path: Path) -> list[Path]:
         with disk_errors(path):
             walked = os.walk(path, followlinks=False)
             files = (Path(at) / name for at, _, names in walked for name in sorted(names))
-            found = [one for one in files if one.suffix == ".csv" and not one.is_symlink()]
+            named = (one for one in files if one.suffix == ".csv" and not one.is_symlink())
+            found = [one for one in named if one.is_file()]  # reading a pipe would wait for ever
     found = [one for one in found if not one.name.endswith(_LOGS)]
     if len(found) > _MOST_FILES:
         raise UsageError(f"`{path}` has more than {_MOST_FILES} CSV files: name a subfolder")
@@ -179,8 +180,15 @@ def _write(folder: Path, rows: Iterable[Mapping[str, int | float]], seeds: Seque
             file.write(json.dumps(to_json({**row, **ours, **seeded}), allow_nan=False) + "\n")
 
 
-def nothing_to_read(path: Path) -> UserFacingError:
-    """Return the error for a path without any log."""
+def nothing_to_read(path: Path, notes: Sequence[str]) -> UserFacingError:
+    """Return the error for a path without any log that can be read.
+
+    Args:
+        path: the path.
+        notes: why files were skipped.
+    """
+    if notes:
+        return DamagedFile(f"no log in `{path}` can be read; {notes[0]}")
     return UsageError(
         f"there is no log in `{path}`: expected event files of TensorBoard (`*tfevents*`), "
         "`progress.csv` or `monitor.csv`, files of W&B (`*.wandb`), or CSV files"
