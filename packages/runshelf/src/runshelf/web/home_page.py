@@ -8,8 +8,8 @@ from typing import NamedTuple, final
 from runshelf.formatting import roughly
 from runshelf.index.rows import GroupRow, RunRow
 from runshelf.index.run_index import Index
+from runshelf.store.progress import Progress, progress_of
 from runshelf.web.manifest import is_readable_aside, read_manifest
-from runshelf.web.progress import Progress, progress_of
 from runshelf.web.runs_table import quoted
 
 MOST_SHOWN = 8
