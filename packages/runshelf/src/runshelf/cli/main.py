@@ -2,11 +2,18 @@
 
 from collections.abc import Sequence
 
-from runshelf.cli import finding, interop, pages, recording, trusting
+from runshelf.cli import finding, interop, noting, pages, recording, trusting
 from runshelf.cli.command_line import Program, run_program
 
 # backflip has these too. Its own `serve` also serves the labelling page of a run.
-SHARED_COMMANDS = (recording.add, finding.add, interop.add, pages.add_report, trusting.add)
+SHARED_COMMANDS = (
+    recording.add,
+    finding.add,
+    noting.add,
+    interop.add,
+    pages.add_report,
+    trusting.add,
+)
 
 PROGRAM = Program(
     name="runshelf",
