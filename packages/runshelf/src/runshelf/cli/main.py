@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from runshelf.cli import finding, interop, noting, pages, recording, trusting
+from runshelf.cli import finding, interop, noting, pages, recording, trusting, work
 from runshelf.cli.command_line import Program, run_program
 
 # backflip has these too. Its own `serve` also serves the labelling page of a run.
@@ -10,6 +10,7 @@ SHARED_COMMANDS = (
     recording.add,
     finding.add,
     noting.add,
+    work.add,
     interop.add,
     pages.add_report,
     trusting.add,
