@@ -95,8 +95,7 @@ def test_budget_hours_and_what_is_next(tmp_path: Path) -> None:
     backdate(writer.folder, 0.0)
     events = writer.folder / "events.jsonl"
     two_seconds_ago = datetime.fromtimestamp(time.time() - 2, UTC).isoformat()
-    events.write_text(json.dumps({"status": "started", "time": two_seconds_ago}) + "
-")
+    events.write_text(json.dumps({"status": "started", "time": two_seconds_ago}) + "\n")
     found = now(tmp_path).decisions
     assert [one.kind for one in found] == ["budget", "hours", "next"]
     assert "is spent" in found[0].text

@@ -50,6 +50,7 @@ class Log:
         notes: what was wrong with the files.
         run: the folder of a run of ours, else None.
         seed: the seed of the run, if known.
+        expected: probabilities of causes that a person wrote down before the run ended, by id.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Log:
     notes: tuple[str, ...] = ()
     run: str | None = None
     seed: int | None = None
+    expected: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def end(self) -> float:

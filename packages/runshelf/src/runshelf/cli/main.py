@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from runshelf.cli import finding, interop, noting, pages, recording, trusting, work
+from runshelf.cli import finding, foreseeing, interop, noting, pages, recording, trusting, work
 from runshelf.cli.command_line import Program, run_program
 
 # backflip has these too. Its own `serve` also serves the labelling page of a run.
@@ -11,6 +11,7 @@ SHARED_COMMANDS = (
     finding.add,
     noting.add,
     work.add,
+    foreseeing.add,
     interop.add,
     pages.add_report,
     trusting.add,
