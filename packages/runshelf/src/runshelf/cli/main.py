@@ -2,7 +2,17 @@
 
 from collections.abc import Sequence
 
-from runshelf.cli import finding, foreseeing, interop, noting, pages, recording, trusting, work
+from runshelf.cli import (
+    alerting,
+    finding,
+    foreseeing,
+    interop,
+    noting,
+    pages,
+    recording,
+    trusting,
+    work,
+)
 from runshelf.cli.command_line import Program, run_program
 
 # backflip has these too. Its own `serve` also serves the labelling page of a run.
@@ -12,6 +22,7 @@ SHARED_COMMANDS = (
     noting.add,
     work.add,
     foreseeing.add,
+    alerting.add,
     interop.add,
     pages.add_report,
     trusting.add,

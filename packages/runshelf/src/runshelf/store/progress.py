@@ -109,6 +109,14 @@ def read_tail(folder: Path) -> Tail:
     return Tail(records, latest, min(ages) if ages else None)
 
 
+def time_of_last_line(folder: Path) -> float | None:
+    """Return when the run in `folder` logged or printed its last line; None if it has not yet."""
+    times = [nanoseconds / 1e9 for name, nanoseconds, _ in stamp(folder) if name.endswith(".jsonl")]
+    with contextlib.suppress(opening.NoFile), opening.opened(folder, "output.log") as file:
+        times.append(os.fstat(file).st_mtime)
+    return max(times, default=None)
+
+
 def _record(line: bytes) -> dict[str, Any] | None:
     try:
         return parse_record(line)

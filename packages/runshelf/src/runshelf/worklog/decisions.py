@@ -111,7 +111,8 @@ def look_at(facts: Facts, sources: Sequence[Source] | None = None) -> Now:
     return Now(found, [upcoming[number] for _, number in order])
 
 
-def _budget(facts: Facts) -> Iterable[Decision]:
+def budget_state(facts: Facts) -> Iterable[Decision]:
+    """Yield a decision if most of the weekly budget of the home is spent."""
     weekly = read_weekly(facts.home)
     if weekly is None:
         return
@@ -173,7 +174,7 @@ def _next(facts: Facts) -> Iterable[Decision]:
         yield Decision("next", text, command, "", note.time or 0.0)
 
 
-SOURCES: tuple[Source, ...] = (_budget, _hours, _questions, _findings, _premortems, _next)
+SOURCES: tuple[Source, ...] = (budget_state, _hours, _questions, _findings, _premortems, _next)
 
 
 def _upcoming(row: RunRow, rows: Sequence[RunRow]) -> Upcoming:
