@@ -15,7 +15,7 @@ from runshelf.recorder.budget import write_weekly
 from runshelf.store.diagnosis import write_diagnosis
 from runshelf.store.run import open_run
 from runshelf.worklog import decisions, hours
-from runshelf.worklog.decisions import Decision, Now, facts_of, look_at
+from runshelf.worklog.decisions import Decision, Now, facts_of, look_at, open_decisions
 from runshelf.worklog.notes import write_note
 from runshelf.worklog.premortems import write_outcome, write_premortem
 from runshelf.worklog.week import as_markdown, begin_of, digest_of
@@ -128,7 +128,7 @@ def test_another_source_takes_one_line(tmp_path: Path) -> None:
     extra = Decision("sweep", "the sweep is complete", "sweep lr", "", 0.0)
     with open_index(tmp_path) as index:
         facts = facts_of(tmp_path, index)
-    assert look_at(facts, [*decisions.SOURCES, lambda facts: [extra]]).decisions == [extra]
+    assert open_decisions(facts, [*decisions.SOURCES, lambda facts: [extra]]) == [extra]
 
 
 def test_the_digest_has_what_happened_in_its_span(

@@ -26,7 +26,7 @@ from runshelf.worklog.premortems import FILE, read_premortem
 from runshelf.worklog.questions import questions_of
 
 MOST_RUNS = 1_000  # the newest; what older runs leave open is no longer looked for
-MOST_LOOKED_AT = 200  # runs whose files are read
+MOST_LOOKED_AT = 50  # runs whose files are read
 _SHOWN = 160  # characters of a text
 _NEARLY = 0.8  # of the weekly budget
 
@@ -98,17 +98,26 @@ def facts_of(home: Path, index: Index) -> Facts:
     return Facts(home, index.runs(limit=MOST_RUNS).rows, read_notes(home))
 
 
-def look_at(facts: Facts, sources: Sequence[Source] | None = None) -> Now:
-    """Return what may be decided now, and what runs."""
-    found = [
-        decision
-        for source in (SOURCES if sources is None else sources)
-        for decision in source(facts)
-    ]
+def open_decisions(facts: Facts, sources: Sequence[Source] | None = None) -> list[Decision]:
+    """Return what may be decided now, from all sources.
+
+    Raises:
+        UserFacingError: the budget or the hours cannot be read.
+    """
+    found = SOURCES if sources is None else sources
+    return [decision for source in found for decision in source(facts)]
+
+
+def look_at(facts: Facts) -> Now:
+    """Return what may be decided now, and what runs.
+
+    Raises:
+        UserFacingError: the budget or the hours cannot be read.
+    """
     upcoming = [_upcoming(row, facts.rows) for row in facts.rows if row.state == "running"]
     ends = [(_left(one), number) for number, one in enumerate(upcoming)]
     order = sorted(ends, key=lambda end: (end[0] is None, end[0] or 0.0, end[1]))
-    return Now(found, [upcoming[number] for _, number in order])
+    return Now(open_decisions(facts), [upcoming[number] for _, number in order])
 
 
 def budget_state(facts: Facts) -> Iterable[Decision]:
