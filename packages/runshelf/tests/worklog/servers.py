@@ -31,6 +31,11 @@ def webhook(answer: Callable[[BaseHTTPRequestHandler], None] | None = None) -> G
                 self.send_response(204)
                 self.end_headers()
 
+        def do_GET(self) -> None:
+            messages.append("GET")
+            self.send_response(204)
+            self.end_headers()
+
         def log_message(self, *_: Any) -> None:
             pass
 
