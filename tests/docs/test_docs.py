@@ -29,7 +29,8 @@ ACTIONS = next(a for a in COMMANDS["labels"]._actions if isinstance(a.choices, d
 FINDING = {
     **{"runs": "runs [FILTER ...]", "show": "show RUN", "diff": "diff A B", "rm": "rm RUN ..."},
     **{"restore": "restore [RUN ...]", "gc": "gc", "du": "du", "reindex": "reindex"},
-    "trust": "trust [RUN ...]",
+    **{"trust": "trust [RUN ...]", "note": "note [TEXT ...]", "now": "now", "digest": "digest"},
+    **{"hours": "hours [ACTION]", "premortem": "premortem [RUN]", "alerts": "alerts [RUN ...]"},
 }
 
 

@@ -801,6 +801,7 @@ def test_8_all_writing_methods_are_refused(server: Server, method: str) -> None:
 
 
 ROUTES = [
+    "/notes",
     *(
         "/",
         "/table.csv",

@@ -47,7 +47,7 @@ def teach_more_of(options: argparse.Namespace) -> "Result":
         teacher = ""
     elif teacher not in PEOPLE:
         refuse_page_options(options, f"the teacher of the run, `{teacher}`, is a program")
-    with display_for(teacher) as display:
+    with display_for(teacher, options) as display:
         return teach_more(
             run,
             labels=options.labels,
@@ -64,7 +64,7 @@ def train_more_of(options: argparse.Namespace) -> "Result":
     run = _parent(options, {"ALGORITHM": options.algorithm, "ENV": options.env})
     if options.env_steps is None:
         raise UsageError("how much more? Add --env-steps 50000")
-    with display_for(None) as display:
+    with display_for(None, options) as display:
         return train_more(run, env_steps=options.env_steps, **_about(options, run, display))
 
 

@@ -4,8 +4,9 @@ A terminal shows a bar with the remaining time, and a line of metrics. Other out
 line every few seconds.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, final
@@ -17,6 +18,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from backflip.cli.long_runs import LongRunQuestion
 from backflip.core.paths import from_here
 from backflip.training.progress import Progress, decimal, health_line, plain_line, time_and_speed
 from backflip.training.result import Result
@@ -69,11 +71,15 @@ class Display:
         console: where; by default stderr.
         doctor: called with the run's folder at each progress; returns notes, and an addition to
             the line of metrics.
+        asks: whether a person at the terminal is asked what may go wrong with a long run.
     """
 
-    def __init__(self, console: Console | None = None, doctor: Doctor | None = None) -> None:
+    def __init__(
+        self, console: Console | None = None, doctor: Doctor | None = None, *, asks: bool = False
+    ) -> None:
         self._console = console or Console(stderr=True, highlight=False)
         self._doctor = doctor
+        self._question = LongRunQuestion(self._paused) if asks else None
         self._bar = _Bar(
             SpinnerColumn(),
             TextColumn("{task.description}", markup=False),
@@ -102,6 +108,8 @@ class Display:
         ended = 0 < progress.phases == progress.phase
         if not progress.phases:
             return
+        if self._question and not ended:
+            self._question(progress)
         warning = "" if ended else self._ask_doctor(progress.folder)
         if self._console.is_terminal:
             self._bar.health = _joined(warning, health_line(progress.health))
@@ -114,6 +122,15 @@ class Display:
             )
         elif ended or time.monotonic() >= self._next_line:
             self._print_line(_joined(plain_line(progress), warning))
+
+    @contextlib.contextmanager
+    def _paused(self) -> Generator[None, None, None]:
+        """Leave the terminal alone in the block."""
+        self._bar.stop()
+        try:
+            yield
+        finally:
+            self._bar.start()
 
     def _ask_doctor(self, folder: Path | None) -> str:
         """Print what the doctor finds; return what the line of metrics says about it."""

@@ -243,7 +243,7 @@ def _teach(options: argparse.Namespace) -> Reported:
         _ask_about_reward_model(options)
     from backflip.api import teach
 
-    with display_for(teacher) as display:
+    with display_for(teacher, options) as display:
         result = teach(
             options.env,
             algorithm=options.algorithm,
@@ -287,7 +287,7 @@ def _train(options: argparse.Namespace) -> Reported:
     _add_named(options, settings["settings"], "updates_per_step")
     from backflip.training.train import train
 
-    with display_for(None) as display:
+    with display_for(None, options) as display:
         result = train(options.algorithm, options.env, report=display, **settings)
     return _reported(result)
 
@@ -341,7 +341,7 @@ def _resume(options: argparse.Namespace) -> Reported:
         put(f"backflip: note: {finished_note(run)}", file=sys.stderr)
         return _reported(result)
     ask_to_import(run, code_named_by(run), options)
-    with display_for(teacher) as display:
+    with display_for(teacher, options) as display:
         return _reported(_resumed(run, options, display))
 
 

@@ -86,15 +86,21 @@ def labelling_of(options: argparse.Namespace, teacher: str) -> "LabellingSetting
 
 
 @contextlib.contextmanager
-def display_for(teacher: str | None) -> "Generator[Report | None, None, None]":
-    """Yield the progress display; None if a person answers in the same terminal."""
+def display_for(
+    teacher: str | None, options: argparse.Namespace
+) -> "Generator[Report | None, None, None]":
+    """Yield the progress display; None if a person answers in the same terminal.
+
+    If nobody answers queries, and there is a terminal, it asks what may go wrong with a long run.
+    """
     if teacher == "terminal":
         yield None
         return
     from backflip.cli.progress_display import Display
     from backflip.doctor.live import LiveDoctor
 
-    with Display(doctor=LiveDoctor()) as display:
+    asks = teacher not in PEOPLE and attended(options)
+    with Display(doctor=LiveDoctor(), asks=asks) as display:
         yield display
 
 

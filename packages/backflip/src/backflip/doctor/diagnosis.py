@@ -1,7 +1,7 @@
 """Applies the checks to a log, and weighs what may be the cause."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
@@ -10,13 +10,15 @@ from backflip.doctor.calibration import Calibration, limit_of
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import CAUSES
 from backflip.doctor.check import Cause, Check, Running
-from backflip.doctor.log import Log
+from backflip.doctor.log import Log, Values
 
 # Probability that a check finds something that a cause does not explain, by the kind of its limit.
 BY_CHANCE = {"identity": 0.002, "calibrated": 0.04, "convention": 0.04}
 # Exponent of a check's likelihood. Checks of one log are not independent, but for identities.
 TRUST = {"identity": 1.0, "calibrated": 0.6, "convention": 0.6}
 SILENT = 0.25  # factor of that exponent for a check that found nothing; tuned, see docs/faults.md
+MOST_EXPECTED = 0.9  # of the prior, for causes that a person expected: others stay possible
+LEAST_EXPECTED = 0.01
 FEWEST = 10  # logged points; below, nothing can be said
 
 
@@ -163,12 +165,13 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
 
         P(c | checks) ∝ P(c) Π_i P(check i | c)^τ_i
 
-    P(check i | c) is what the check states for the cause if it found something, or 1 minus that; a
-    check that does not name the cause finds something by chance. τ_i is `TRUST`, times `SILENT` if
-    the check found nothing: many signs of a cause are there only sometimes.
+    P(c) is the share that `priors` gives. P(check i | c) is what the check states for the cause if
+    it found something, or 1 minus that; a check that does not name the cause finds something by
+    chance. τ_i is `TRUST`, times `SILENT` if the check found nothing: many signs of a cause are
+    there only sometimes.
     """
     possible = [cause for cause in CAUSES if cause.is_possible(log)]
-    weights = np.asarray([math.log(cause.prior) for cause in possible])
+    weights = np.log(priors(possible, log.expected))
     for one in measured:
         for place, cause in enumerate(possible):
             chance = one.check.causes.get(cause.id, BY_CHANCE[one.check.kind])
@@ -179,6 +182,26 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
     shares /= shares.sum()
     ranked = [Ranked(cause, float(share)) for cause, share in zip(possible, shares, strict=True)]
     return sorted(ranked, key=lambda one: -one.probability)
+
+
+def priors(causes: Sequence[Cause], expected: Mapping[str, float]) -> Values:
+    """Return the probabilities of causes before any check; they add up to 1.
+
+        P(c) = max(e_c, 0.01) s                                        if a person expected c
+        P(c) = (1 - Σ_expected P) prior_c / Σ_others prior             otherwise
+
+    e_c is the probability that the person gave; s is 1, or less so that Σ_expected P ≤ 0.9.
+
+    Args:
+        causes: the possible causes.
+        expected: e, by the id of the cause.
+    """
+    named = np.asarray([cause.id in expected for cause in causes])
+    given = np.asarray([max(expected.get(cause.id, 0.0), LEAST_EXPECTED) for cause in causes])
+    own = np.asarray([cause.prior for cause in causes])
+    shares = np.where(named, given * min(1.0, MOST_EXPECTED / max(given[named].sum(), 1e-9)), 0.0)
+    shares += np.where(named, 0.0, (1.0 - shares.sum()) * own / max(own[~named].sum(), 1e-9))
+    return shares / shares.sum()
 
 
 def _certainty(one: Measured) -> tuple[int, float]:

@@ -10,6 +10,7 @@ from backflip.doctor.log import Log
 from backflip.doctor.reading.own_runs import logs_of_run
 from runshelf.errors import UserFacingError
 from runshelf.formatting import number
+from runshelf.store.diagnosis import write_diagnosis
 from runshelf.store.run import open_run
 from runshelf.store.state import state_of
 
@@ -103,6 +104,8 @@ class LiveDoctor:
                 news = watch.look()
             except UserFacingError:
                 return [], ""  # training goes on: it reports damaged files itself
+        if news:
+            write_diagnosis(folder, watch.found, "; ".join(one.in_words for one in news))
         return [one.in_words for one in news], _warning(watch.found)
 
 

@@ -51,6 +51,7 @@ class Log:
         notes: what was wrong with the files.
         run: the folder of a run of ours, else None.
         seed: the seed of the run, if known.
+        expected: probabilities of causes that a person wrote down before the run ended, by id.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Log:
     notes: tuple[str, ...] = ()
     run: str | None = None
     seed: int | None = None
+    expected: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def end(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from backflip.doctor.calibration import kind_of
 from backflip.doctor.catalogue import CHECKS
+from backflip.doctor.causes import CAUSES
 from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
 from backflip.doctor.log import Log
 from backflip.doctor.reading.naming import closest
@@ -133,6 +134,7 @@ def _causes(diagnosis: Diagnosis) -> str:
     for place, (cause, probability) in enumerate(diagnosis.causes[:MOST_CAUSES], 1):
         lines.append(f"  {place}. {probability:4.0%}  {cause.text}")
         lines.append(f"           {cause.fix}")
+    lines += _expected(diagnosis.log)
     first = diagnosis.causes[0].cause
     step = first.experiment
     lines += [
@@ -143,6 +145,12 @@ def _causes(diagnosis: Diagnosis) -> str:
     ]
     command = command_of(diagnosis)
     return "\n".join([*lines, *([f"  {command}"] if command else [])])
+
+
+def _expected(log: Log) -> list[str]:
+    """Return which causes the premortem gave a probability before any check."""
+    named = [f"{id} {share:.0%}" for id, share in log.expected.items()]
+    return [f"  prior of your premortem: {', '.join(named)}"] if named else []
 
 
 def command_of(diagnosis: Diagnosis) -> str:
@@ -237,6 +245,7 @@ def _json(one: Diagnosis) -> dict[str, Any]:
             {"cause": cause.id, "probability": probability, "text": cause.text, "fix": cause.fix}
             for cause, probability in one.causes
         ],
+        "premortem": dict(one.log.expected),
         "next": command_of(one),
         "notes": list(one.log.notes),
     }
@@ -256,15 +265,17 @@ def _measured(one: Measured) -> dict[str, Any]:
 
 
 def listed() -> str:
-    """Return one line for each check, then one for each signal."""
+    """Return one line for each check, each cause, and each signal."""
     checks = [f"{check.id:18} {check.title}" for check in CHECKS]
+    causes = [f"{cause.id:24} {cause.text}" for cause in CAUSES]
     signals = [f"{name:32} {meaning.text}" for name, meaning in SIGNALS.items()]
-    return "\n".join([*checks, "", *signals])
+    return "\n".join([*checks, "", *causes, "", *signals])
 
 
 def listed_json() -> dict[str, Any]:
-    """Return the checks and signals as a JSON document."""
+    """Return the checks, causes and signals as a JSON document."""
     return {
         "checks": {check.id: check.title for check in CHECKS},
+        "causes": {cause.id: cause.text for cause in CAUSES},
         "signals": {name: meaning.text for name, meaning in SIGNALS.items()},
     }

@@ -8,6 +8,7 @@ from typing import Any
 from backflip.doctor.diagnosis import Diagnosis, diagnose
 from backflip.doctor.reading.own_runs import logs_of_run
 from runshelf.errors import UserFacingError
+from runshelf.store.diagnosis import write_diagnosis
 from runshelf.store.run import open_run
 
 MOST_NAMED = 3
@@ -16,7 +17,8 @@ MOST_NAMED = 3
 def doctors_word(folder: Path) -> dict[str, Any] | None:
     """Return the findings of all seeds of a run, by check with the number of seeds, and a line.
 
-    None if its metrics cannot be read: a result is shown without a diagnosis then.
+    They are also written to the run's folder, for `now` and the pages. None if its metrics cannot
+    be read: a result is shown without a diagnosis then.
     """
     try:
         run = open_run(folder)
@@ -26,7 +28,9 @@ def doctors_word(folder: Path) -> dict[str, Any] | None:
     if not any(one.can_tell for one in found):
         return None
     counts = Counter(seen.check.id for one in found for seen in one.findings)
-    return {"findings": dict(counts.most_common()), "in_words": _line(found, counts, run.short)}
+    line = _line(found, counts, run.short)
+    write_diagnosis(folder, counts, line)
+    return {"findings": dict(counts.most_common()), "in_words": line}
 
 
 def _line(found: Sequence[Diagnosis], counts: Counter[str], name: str) -> str:

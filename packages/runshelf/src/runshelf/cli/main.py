@@ -3,19 +3,32 @@
 from collections.abc import Sequence
 
 from runshelf.cli import (
+    alerting,
     comparing,
     finding,
+    foreseeing,
     interop,
+    noting,
     pages,
     recording,
     registering,
     trusting,
+    work,
 )
 from runshelf.cli.command_line import Program, run_program
 
 # backflip has these too. Its own `serve` also serves the labelling page of a run.
 SHARED_COMMANDS = (
-    *(recording.add, finding.add, comparing.add, registering.add, interop.add, pages.add_report),
+    recording.add,
+    finding.add,
+    comparing.add,
+    registering.add,
+    noting.add,
+    work.add,
+    foreseeing.add,
+    alerting.add,
+    interop.add,
+    pages.add_report,
     trusting.add,
 )
 

@@ -63,7 +63,8 @@ def write_weekly(home: Path, weekly: float | None) -> None:
 
 def week_start(now: float | None = None) -> float:
     """Return the start of the week in Unix time: Monday, midnight, local time."""
-    today = datetime.fromtimestamp(time.time() if now is None else now).astimezone()
+    # Without an offset: that of Monday may differ from today's, after a change to summer time.
+    today = datetime.fromtimestamp(time.time() if now is None else now)
     monday = today - timedelta(days=today.weekday())
     return monday.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 

@@ -109,6 +109,11 @@ def list_files(
     return True
 
 
+def head_of(repository: Repository) -> str:
+    """Return the commit that is checked out; empty if there is none yet."""
+    return _text(query(repository, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]))
+
+
 def describe(
     repository: Repository, is_code: Callable[[bytes], bool] = lambda path: True
 ) -> dict[str, Any] | None:
@@ -124,7 +129,7 @@ def describe(
     Returns:
         The fields; None if there is no commit yet.
     """
-    commit = _text(query(repository, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]))
+    commit = head_of(repository)
     if not commit:
         return None
     branch = _text(query(repository, ["symbolic-ref", "--quiet", "--short", "HEAD"]))

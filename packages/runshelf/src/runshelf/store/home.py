@@ -1,10 +1,12 @@
-"""The layout of a home: everything that runshelf keeps is in `<home>/runs/`, hidden from git.
+"""The layout of a home: what runshelf keeps is in `<home>/runs/`, hidden from git.
 
     <home>/runs/
         .gitignore        hides the whole folder, unless other programs keep files in it, too
         <id>/             one folder for each run
         .runshelf/        what the runs share: objects/, trash/, reruns/, index.sqlite, settings;
                           and look/, clips that `backflip look` writes
+    <home>/worklog/       notes of people, as Markdown: work.md, runs.md, ideas.md, confusions.md.
+                          They are written by hand too, and belong into the repository
 
 A `runs/` folder that holds other files gets no `.gitignore`, which would hide those files as well.
 There, `.runshelf/` and each new run's folder hide themselves.
@@ -30,6 +32,9 @@ LOOKS = "look"
 INDEX = "index.sqlite"
 BUDGET = "budget.json"
 RESULT_METRIC = "metric.json"
+HOURS = "hours.jsonl"
+ALERTS = "alerts.jsonl"
+WORKLOG = "worklog"
 
 _IGNORE = ".gitignore"
 _IGNORE_ALL = b"# Made by runshelf: nothing in this folder belongs to the repository.\n*\n"
@@ -91,6 +96,31 @@ def make_shared(home: Path, name: str = "") -> Path:
     return top / name
 
 
+def make_worklog(home: Path) -> Path:
+    """Make the folder of notes, if it does not exist, and return it.
+
+    Raises:
+        UsageError: it cannot be made.
+    """
+    try:
+        (home / WORKLOG).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(home, error) from error
+    return home / WORKLOG
+
+
+def make_shared_file(home: Path, name: str) -> Path:
+    """Return the path of a file that the runs of a home share; its folder exists afterwards.
+
+    Raises:
+        UsageError: the home cannot be written.
+    """
+    try:
+        return make_shared(home) / name
+    except OSError as error:
+        raise _unwritable(home, error) from error
+
+
 def write_setting(home: Path, name: str, fields: Mapping[str, object]) -> None:
     """Write a setting of a home, such as its budget, as JSON.
 
@@ -98,13 +128,8 @@ def write_setting(home: Path, name: str, fields: Mapping[str, object]) -> None:
         UsageError: the home cannot be written.
         UserFacingError: the disk is full.
     """
-    try:
-        make_shared(home)
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to `{home}` ({error.strerror}): give another folder with `--home`"
-        ) from error
-    replace_file(home / RUNS / SHARED, name, json.dumps(fields).encode() + b"\n")
+    path = make_shared_file(home, name)
+    replace_file(path.parent, name, json.dumps(fields).encode() + b"\n")
 
 
 def is_own_ignore_file(path: Path) -> bool:
@@ -113,6 +138,12 @@ def is_own_ignore_file(path: Path) -> bool:
         return path.name == _IGNORE and path.read_bytes() == _IGNORE_ALL
     except OSError:
         return False
+
+
+def _unwritable(home: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot write to `{home}` ({error.strerror}): give another folder with `--home`"
+    )
 
 
 def _make_runs(home: Path) -> Path:

@@ -6,6 +6,7 @@ and SHA-256 of the lines it was made from. If the `.jsonl` begins with exactly t
 came before they were removed, and readers skip them.
 """
 
+import contextlib
 import hashlib
 import os
 import re
@@ -100,6 +101,17 @@ def writers(folder: Path) -> list[str]:
     with disk_errors(folder):
         matches = (_FILE.fullmatch(path.name) for path in folder.iterdir())
         return sorted({match[1] for match in matches if match})
+
+
+def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return name, modification time and size of a run's metrics files, to detect changes."""
+    found: list[tuple[str, int, int]] = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("metrics-"):
+                status = entry.stat(follow_symlinks=False)
+                found.append((entry.name, status.st_mtime_ns, status.st_size))
+    return tuple(sorted(found))
 
 
 def lines_path(folder: Path, writer: str) -> Path:

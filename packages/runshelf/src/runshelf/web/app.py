@@ -1,4 +1,4 @@
-"""The routes of the pages. All of them only read."""
+"""The routes of the pages. All of them only read, but for the one that writes a note."""
 
 import asyncio
 import re
@@ -9,9 +9,16 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
+from runshelf.errors import UsageError, UserFacingError
 from runshelf.index.rows import Outline, RunRow
 from runshelf.index.run_index import Index
 from runshelf.store import opening
@@ -24,6 +31,7 @@ from runshelf.web import (
     group_page,
     home_page,
     manifest,
+    notes_page,
     output_page,
     run_files,
     run_page,
@@ -74,6 +82,8 @@ class Pages:
         reader: reads the home.
         large_runs: makes the pages of large runs; None to make them here.
         tabs: makes the tabs that the program adds to the pages of a run.
+        token: what the guard wants to see in a request that writes a note; empty for pages that
+            write nothing.
     """
 
     def __init__(
@@ -81,10 +91,12 @@ class Pages:
         reader: Reader,
         large_runs: LargeRuns | None = None,
         tabs: run_tabs.RunTabs | None = None,
+        token: str = "",
     ) -> None:
         self._reader = reader
         self._large_runs = large_runs
         self._tabs = tabs or run_tabs.RunTabs(reader.home)
+        self._token = token
         self.ending = asyncio.Event()
         self.streams = 0
 
@@ -97,6 +109,7 @@ class Pages:
             "/compare": self._unless_large(self.compare),
             "/chart": self._unless_large(self.chart),
             "/report": self._unless_large(self.report),
+            "/notes": self.notes,
             "/stream": self.stream,
             "/static/{version}/{name}": self.static,
             "/runs/{run}": self._unless_large(self.run),
@@ -111,6 +124,8 @@ class Pages:
         for path in [path for path in handlers if path.startswith("/runs/")]:
             handlers[path] = self._with_whole_id(handlers[path])
         routes = [Route(path, _with_size_check(handler)) for path, handler in handlers.items()]
+        if self._token:
+            routes.append(Route("/notes", self.write_note, methods=["POST"]))
         return Starlette(routes=routes, exception_handlers=dict.fromkeys(HANDLED, show_error))
 
     # --- pages ---
@@ -125,7 +140,7 @@ class Pages:
         known = await self._reader.summary()
         return await self._page(
             "home.html",
-            lambda: {"summary": home_page.summarise(known)},
+            lambda: {"summary": home_page.summarise(self._reader.home, known)},
             table=table,
             view=view,
             live=live,
@@ -285,6 +300,33 @@ class Pages:
             return await self._run_page(row, tab.name, "run_tab.html", lambda: {"content": made})
 
         return show
+
+    async def notes(self, request: Request) -> Response:
+        """The notes of all logs, or those about one run."""
+        words, named = (request.query_params.get(name, "") for name in ("q", "run"))
+        about = (await self._reader.query(lambda i: row_of_run(i, named))).ulid if named else ""
+        ids = [row.ulid for row in (await self._reader.summary()).newest]
+        home, runs = self._reader.home, [*ids, *([about] if about else [])]
+        return await self._page(
+            "notes.html",
+            lambda: notes_page.contents(home, runs, words, about),
+            words=words,
+            about=about,
+            token=self._token,
+            live="",
+        )
+
+    async def write_note(self, request: Request) -> Response:
+        """Write a note; the guard has checked the token of the request."""
+        body = await request.body()
+        try:
+            note = await self._reader.read(lambda: notes_page.write(self._reader.home, body))
+        except HTTPException as error:
+            return JSONResponse({"error": error.detail}, error.status_code)
+        except UserFacingError as error:
+            status = 422 if isinstance(error, UsageError) else 503
+            return JSONResponse({"error": " ".join(str(error).split())}, status)
+        return JSONResponse({"id": note.id, "log": note.log}, 201)
 
     # --- files ---
 

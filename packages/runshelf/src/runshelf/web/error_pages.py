@@ -11,7 +11,7 @@ from runshelf.web.worker_process import Busy
 
 _MESSAGES = {
     "Not Found": "There is nothing at this address.",
-    "Method Not Allowed": "These pages can only be read; nothing can be changed here.",
+    "Method Not Allowed": "This page can only be read; nothing can be changed here.",
 }
 
 

@@ -13,6 +13,7 @@ from runshelf.formatting import plural, shortened
 from runshelf.statistics.estimate import CONFIDENCE
 from runshelf.statistics.intervals import interval
 from runshelf.store import series
+from runshelf.store.metrics import stamp
 from runshelf.web import run_files
 from runshelf.web.alignment import Aligned, Member, align, any_finite, centred, finals, smoothed
 from runshelf.web.cache import Cache
@@ -105,9 +106,7 @@ def figures(
         cache: caches the charts.
         marks: links on the x-axis of each chart.
     """
-    stamps = tuple(
-        (part.folder, run_files.stamp(part.folder)) for s in subjects for part in s.parts
-    )
+    stamps = tuple((part.folder, stamp(part.folder)) for s in subjects for part in s.parts)
     low, high = view.bounds
     marks = tuple(mark for mark in marks if low <= mark.x <= high)
     options = (axis, view._replace(find="", page=1), marks)

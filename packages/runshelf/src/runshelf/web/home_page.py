@@ -3,14 +3,18 @@
 import math
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple, final
 
+from runshelf.errors import UserFacingError
 from runshelf.formatting import roughly
 from runshelf.index.rows import GroupRow, RunRow
 from runshelf.index.run_index import Index
+from runshelf.store.progress import Progress, progress_of
 from runshelf.web.manifest import is_readable_aside, read_manifest
-from runshelf.web.progress import Progress, progress_of
 from runshelf.web.runs_table import quoted
+from runshelf.worklog.decisions import MOST_RUNS, Decision, Facts, open_decisions
+from runshelf.worklog.notes import read_notes
 
 MOST_SHOWN = 8
 RECENT = 4
@@ -36,6 +40,8 @@ class Summary(NamedTuple):
         more: number of running runs that are not listed.
         recent: groups of recent runs.
         total: number of all runs.
+        decisions: what may be decided now.
+        trouble: why that cannot be said; empty if it can.
     """
 
     headline: str
@@ -43,6 +49,8 @@ class Summary(NamedTuple):
     more: int
     recent: list[GroupRow]
     total: int
+    decisions: list[Decision]
+    trouble: str
 
 
 @final
@@ -55,6 +63,7 @@ class IndexSummary(NamedTuple):
         durations: durations of finished runs in seconds, by group of a running run.
         latest: the latest groups.
         total: number of all runs.
+        newest: the newest runs, newest first; decisions follow from them.
     """
 
     running: list[RunRow]
@@ -62,6 +71,7 @@ class IndexSummary(NamedTuple):
     durations: dict[str, list[float]]
     latest: list[GroupRow]
     total: int
+    newest: list[RunRow]
 
 
 def summarise_index(index: Index) -> IndexSummary:
@@ -69,17 +79,28 @@ def summarise_index(index: Index) -> IndexSummary:
     running = index.runs("state=running", limit=MOST_SHOWN)
     durations = {group: _durations(index, group) for group in {row.group for row in running.rows}}
     latest = index.groups(limit=RECENT + MOST_SHOWN).rows
-    return IndexSummary(running.rows, running.total, durations, latest, index.runs(limit=1).total)
+    newest = index.runs(limit=MOST_RUNS)
+    return IndexSummary(running.rows, running.total, durations, latest, newest.total, newest.rows)
 
 
-def summarise(known: IndexSummary) -> Summary:
-    """Return the summary; reads the files of running runs."""
+def summarise(home: Path, known: IndexSummary) -> Summary:
+    """Return the summary; reads the files of running runs, notes and hours."""
     running = [_running(row, known.durations.get(row.group, [])) for row in known.running]
     running.sort(key=_seconds_left)
     groups = {row.group for row in known.running}
     recent = [row for row in known.latest if row.group not in groups][:RECENT]
     more = known.running_total - len(running)
-    return Summary(_headline(running, known), running, more, recent, known.total)
+    decisions, trouble = _decisions(home, known)
+    headline = _headline(running, known)
+    return Summary(headline, running, more, recent, known.total, decisions, trouble)
+
+
+def _decisions(home: Path, known: IndexSummary) -> tuple[list[Decision], str]:
+    """Return what may be decided now, or why that cannot be said."""
+    try:
+        return open_decisions(Facts(home, known.newest, read_notes(home))), ""
+    except UserFacingError as error:
+        return [], str(error)
 
 
 def _durations(index: Index, group: str) -> list[float]:

@@ -12,7 +12,7 @@ from typing import NamedTuple, final
 from runshelf.errors import UserFacingError
 from runshelf.index.rows import Outline
 from runshelf.recorder.output_reader import read_part
-from runshelf.web import run_files
+from runshelf.store.metrics import stamp
 from runshelf.web.reader import Reader, digest, wait
 from runshelf.web.subjects import outlines_of
 from runshelf.web.worker_process import Busy
@@ -94,7 +94,7 @@ class LiveUpdates:
     def _file_digest(self, rows: Sequence[Outline]) -> str:
         if self._watched.output:
             return digest([read_part(row.folder, 0, 0)[1] for row in rows])
-        return digest([run_files.stamp(row.folder) for row in rows])
+        return digest([stamp(row.folder) for row in rows])
 
 
 def _pause(running: Sequence[Outline]) -> float:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from runshelf.store import series
+from runshelf.store.metrics import stamp
 from runshelf.web import run_files
 from runshelf.web.cache import Cache
 from runshelf.web.metric_order import rank
@@ -62,7 +63,7 @@ def choose(subjects: Sequence[Subject], view: ChartView, cache: Cache) -> Choice
 
 
 def _axes_and_names(part: Part, cache: Cache) -> tuple[list[str], list[str]]:
-    key = ("names", part.folder, run_files.stamp(part.folder))
+    key = ("names", part.folder, stamp(part.folder))
     found = cache.get(key)
     if found is None:
         found = run_files.read_metrics(part.folder, _read_axes_and_names, ([], []))

@@ -66,17 +66,6 @@ def read_metrics(folder: Path, read: Callable[[Path], T], default: T) -> T:
         return default
 
 
-def stamp(folder: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return name, modification time and size of a run's metrics files, to detect changes."""
-    found: list[tuple[str, int, int]] = []
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.startswith("metrics-"):
-                status = entry.stat(follow_symlinks=False)
-                found.append((entry.name, status.st_mtime_ns, status.st_size))
-    return tuple(sorted(found))
-
-
 def _listed(path: str, entry: "os.DirEntry[str]") -> Listed:
     with contextlib.suppress(OSError):
         status = entry.stat(follow_symlinks=False)

@@ -15,7 +15,8 @@ from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
 from runshelf.store import series
 from runshelf.store.logged_media import Media, media
-from runshelf.store.metrics import broken_lines
+from runshelf.store.metrics import broken_lines, stamp
+from runshelf.store.progress import Progress, progress_of
 from runshelf.store.results import result_of
 from runshelf.store.run import open_run
 from runshelf.web import run_files
@@ -23,7 +24,6 @@ from runshelf.web.cache import Cache
 from runshelf.web.charts import TIMES, UNITS, Mark
 from runshelf.web.manifest import is_readable_aside
 from runshelf.web.parameters import with_query
-from runshelf.web.progress import Progress, progress_of
 from runshelf.web.runs_table import run_title
 from runshelf.web.sanitize import clean
 
@@ -224,7 +224,7 @@ def _step(axis: str, at: float) -> str:
 
 def broken_of(folder: Path, cache: Cache) -> Broken:
     """Return the invalid lines of a run's metrics files."""
-    key = ("broken", folder, run_files.stamp(folder))
+    key = ("broken", folder, stamp(folder))
     found: Broken | None = cache.get(key)
     if found is None:
         found = cache.put(key, run_files.read_metrics(folder, _broken_of, Broken([], 0)), size=0)

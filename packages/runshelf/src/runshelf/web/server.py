@@ -27,7 +27,7 @@ def serve_home(
     announce: Callable[[Endpoint], None],
     tabs: Sequence[RunTab] = (),
 ) -> None:
-    """Serve the pages of all runs in a home until stopped. Only the index is written to the home.
+    """Serve the pages of all runs in a home until stopped; only its index and notes are written.
 
     Args:
         home: the folder whose `runs/` holds runs; it may have none yet.
@@ -62,7 +62,7 @@ async def _serve(
     run_tabs = RunTabs(home, tabs)
     try:
         listener, endpoint = bind_endpoint(home, host, port)
-        pages = Pages(reader, large_runs, run_tabs)
+        pages = Pages(reader, large_runs, run_tabs, endpoint.token("same-site"))
         refresh = asyncio.ensure_future(reader.keep_fresh())
         server = Server(
             settings(Guard(pages.app(), endpoint, has_forms=True)),

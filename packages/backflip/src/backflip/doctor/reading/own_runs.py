@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from backflip.doctor.log import GPU_USE, LOAD, Log, Signal
+from backflip.doctor.reading.expected_causes import expected_causes
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.own_labels import signals_of_labels
 from runshelf.store.columns import Column
@@ -55,6 +56,7 @@ def _log(run: Run, seed: int | None, signals: Mapping[str, Signal]) -> Log:
         planned=float(planned) if isinstance(planned, int | float) else float("nan"),
         run=str(run.folder),
         seed=seed,
+        expected=expected_causes(run),
     )
 
 

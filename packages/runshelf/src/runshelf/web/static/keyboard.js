@@ -19,6 +19,14 @@ function compare() {
   if (form?.querySelector("input:checked")) form.requestSubmit();
 }
 
+/** Opens the form for a note, about the run of this page if it has one. */
+function writeNote() {
+  const field = document.querySelector("#note textarea");
+  if (field) return field.focus();
+  const run = location.pathname.match(/^\/runs\/([0-9A-Z]{26})/);
+  location.href = run ? `/notes?run=${run[1]}` : "/notes";
+}
+
 const ACTIONS = {
   j: () => move(1),
   k: () => move(-1),
@@ -29,6 +37,7 @@ const ACTIONS = {
   "/": () => document.getElementById("filter")?.select(),
   g: () => document.querySelector("[data-key=g]:not([aria-current])")?.click(),
   h: () => { location.href = "/"; },
+  n: writeNote,
   "?": () => document.getElementById("help").showModal(),
 };
 

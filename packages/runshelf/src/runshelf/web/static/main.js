@@ -3,12 +3,14 @@
 import { follow } from "./live.js";
 import { listenToKeys } from "./keyboard.js";
 import { listenToDrags, shareCrosshair } from "./charts.js";
+import { sendNotes } from "./notes.js";
 import { tickTimes } from "./times.js";
 
 listenToKeys();
 shareCrosshair();
 listenToDrags();
 tickTimes();
+sendNotes();
 follow(document.documentElement.dataset.live);
 
 // Live updates replace parts of the page, so listeners are on the document.

@@ -9,16 +9,16 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 from runshelf.durations import duration
 from runshelf.errors import UserFacingError
 from runshelf.received_json import parse_record
 from runshelf.store import opening
 from runshelf.store.liveness import SILENCE_SECONDS
+from runshelf.store.metrics import stamp
+from runshelf.store.periods import finite
 from runshelf.store.run import Run
-from runshelf.web import run_files
-from runshelf.web.manifest import finite, mapping
 
 _TAIL = 64 * 1024
 _RECORDS = 64
@@ -96,7 +96,7 @@ def read_tail(folder: Path) -> Tail:
     records: list[dict[str, Any]] = []
     latest: list[dict[str, Any]] = []
     ages: list[float] = []
-    names = [name for name, _, size in run_files.stamp(folder) if name.endswith(".jsonl") and size]
+    names = [name for name, _, size in stamp(folder) if name.endswith(".jsonl") and size]
     for name in names[:_MOST_WRITERS]:
         with contextlib.suppress(opening.NoFile), opening.opened(folder, name) as file:
             status = os.fstat(file)
@@ -107,6 +107,14 @@ def read_tail(folder: Path) -> Tail:
             records += found
             latest += found[-_LATEST:]
     return Tail(records, latest, min(ages) if ages else None)
+
+
+def time_of_last_line(folder: Path) -> float | None:
+    """Return when the run in `folder` logged or printed its last line; None if it has not yet."""
+    times = [nanoseconds / 1e9 for name, nanoseconds, _ in stamp(folder) if name.endswith(".jsonl")]
+    with contextlib.suppress(opening.NoFile), opening.opened(folder, "output.log") as file:
+        times.append(os.fstat(file).st_mtime)
+    return max(times, default=None)
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
@@ -127,8 +135,8 @@ def _doing(folder: Path) -> str:
 def _by_env_steps(
     manifest: Mapping[str, Any], tail: Tail, elapsed: float
 ) -> tuple[float, float | None, str] | None:
-    config = mapping(manifest.get("config"))
-    total = finite(mapping(config.get("settings")).get("env_steps")) or finite(
+    config = _mapping(manifest.get("config"))
+    total = finite(_mapping(config.get("settings")).get("env_steps")) or finite(
         config.get("env_steps")
     )
     # The slowest seed determines the progress; take the last record of each seed.
@@ -140,6 +148,10 @@ def _by_env_steps(
     seconds = max((finite(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
     left = (1 - share) / share * (seconds or elapsed)
     return share, left, "env steps"
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _by_budget(manifest: Mapping[str, Any], elapsed: float) -> tuple[float, float, str] | None:

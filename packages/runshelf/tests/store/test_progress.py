@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runshelf.web.progress import progress_of
+from runshelf.store.progress import progress_of
 
 
 def write(folder: Path, writer: str, records: list[dict[str, Any]], age: float = 0.0) -> None:

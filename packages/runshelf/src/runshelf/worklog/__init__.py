@@ -1,0 +1,1 @@
+"""The work log of a home: notes, hours, premortems, what may be decided now, alerts."""

@@ -1,0 +1,205 @@
+"""Looks at runs again and again, and tells each alert once, outside quiet hours."""
+
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, final
+
+from runshelf.errors import UsageError, UserFacingError
+from runshelf.formatting import cut
+from runshelf.index.rows import RunRow
+from runshelf.index.run_index import Index
+from runshelf.snapshot.secrets import find_secrets
+from runshelf.store.home import ALERTS, make_shared_file, shared
+from runshelf.store.records import LinesWriter, read_lines
+from runshelf.terminal_text import harmless
+from runshelf.worklog.alerts.channels import Channel, NotSent, send
+from runshelf.worklog.alerts.rules import Alert, Rule, alerts_of, budget_alerts
+from runshelf.worklog.decisions import facts_of
+
+PAUSE = 10.0  # seconds between two looks
+MOST_TRIES = 3
+RECENT = 86_400.0  # seconds; runs that ended earlier are no longer told of
+_LONGEST = 600  # characters of an alert
+_MOST_RUNS = 1_000
+_QUIET = re.compile(r"(\d{1,2}):(\d\d)-(\d{1,2}):(\d\d)")
+
+
+@final
+class Quiet(NamedTuple):
+    """Hours of the day in which nothing is sent: minutes after midnight, local time."""
+
+    begin: int
+    end: int
+
+    def holds(self, unix: float) -> bool:
+        """Return whether a time is within these hours."""
+        now = datetime.fromtimestamp(unix)
+        minute = 60 * now.hour + now.minute
+        if self.begin <= self.end:
+            return self.begin <= minute < self.end
+        return minute >= self.begin or minute < self.end
+
+
+@final
+class Look(NamedTuple):
+    """What one look found.
+
+    Attributes:
+        new: alerts that were never told before, and those that were held until now.
+        held: the number of alerts that wait for the end of the quiet hours.
+        problems: what could not be sent, and why.
+        is_over: whether all named runs have ended.
+    """
+
+    new: list[Alert]
+    held: int
+    problems: list[str]
+    is_over: bool
+
+
+@final
+class Watch:
+    """Tells alerts about the runs of a home.
+
+    Args:
+        home: the home.
+        rules: rules about runs.
+        channels: ways to send alerts, besides what the caller does with them.
+        runs: the ids of the runs to look at; empty for all.
+        quiet: hours in which nothing is sent.
+        about_budget: whether the weekly budget is looked at, too.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        rules: Sequence[Rule],
+        channels: Sequence[Channel] = (),
+        *,
+        runs: Sequence[str] = (),
+        quiet: Quiet | None = None,
+        about_budget: bool = False,
+    ) -> None:
+        self._home, self._rules, self._runs = home, rules, runs
+        self._quiet, self._about_budget = quiet, about_budget
+        self._waiting: list[tuple[Channel, list[Alert]]] = [(one, []) for one in channels]
+        self._tries = [0] * len(channels)
+
+    def look(self, index: Index, now: float | None = None) -> Look:
+        """Look once, and send what is new.
+
+        Raises:
+            UserFacingError: the home cannot be read or written.
+        """
+        now = time.time() if now is None else now
+        rows = self._rows(index, now)
+        told, held = _recorded(self._home)
+        found = alerts_of(self._rules, rows)
+        if self._about_budget:
+            found += budget_alerts(facts_of(self._home, index))
+        fresh = {a.key: _clean(a) for a in found if a.key not in told and a.key not in held}
+        is_over = bool(self._runs) and all(row.state != "running" for row in rows)
+        if self._quiet and self._quiet.holds(now):
+            _record(self._home, [*fresh.values()], "held")
+            return Look([], len(held) + len(fresh), [], is_over)
+        new = [*held.values(), *fresh.values()]
+        problems = self._send(new)
+        _record(self._home, new, "told")
+        return Look(new, 0, problems, is_over)
+
+    def _rows(self, index: Index, now: float) -> list[RunRow]:
+        if self._runs:
+            return [row for ulid in self._runs if (row := index.run(ulid))]
+        rows = index.runs(limit=_MOST_RUNS).rows
+        return [row for row in rows if row.state == "running" or _ended(row) > now - RECENT]
+
+    def _send(self, new: Sequence[Alert]) -> list[str]:
+        """Send alerts by all channels; a channel that fails is tried again at the next looks."""
+        problems: list[str] = []
+        for number, (channel, waiting) in enumerate(self._waiting):
+            waiting += new
+            if not waiting:
+                continue
+            try:
+                send(channel, [alert.text for alert in waiting])
+            except NotSent as error:
+                self._tries[number] += 1
+                gives_up = self._tries[number] >= MOST_TRIES
+                problems.append(f"not sent by {error}" + ("; gave up" if gives_up else ""))
+                if not gives_up:
+                    continue
+            self._tries[number] = 0
+            waiting.clear()
+        return problems
+
+
+def follow(
+    watch: Watch, index: Index, report: Callable[[Look], None], pause: float = PAUSE
+) -> None:
+    """Look until all named runs have ended, or for ever; what cannot be read is read again.
+
+    Args:
+        watch: what to look at.
+        index: the index of the home.
+        report: receives what each look found.
+        pause: seconds between two looks.
+    """
+    while True:
+        try:
+            index.refresh()
+            found = watch.look(index)
+        except UserFacingError as error:
+            found = Look([], 0, [str(error)], is_over=False)
+        report(found)
+        if found.is_over:
+            return
+        time.sleep(pause)
+
+
+def quiet_of(text: str) -> Quiet:
+    """Read quiet hours: `22:00-07:00`.
+
+    Raises:
+        UsageError: these are none.
+    """
+    found = _QUIET.fullmatch(text.replace(" ", ""))
+    if found:
+        h1, m1, h2, m2 = map(int, found.groups())
+        if max(h1, h2) < 24 and max(m1, m2) < 60 and (h1, m1) != (h2, m2):
+            return Quiet(60 * h1 + m1, 60 * h2 + m2)
+    raise UsageError(f"`--quiet {text[:40]}` is not a span of the day; try 22:00-07:00")
+
+
+def _ended(row: RunRow) -> float:
+    return row.created + (row.seconds or 0.0)
+
+
+def _clean(alert: Alert) -> Alert:
+    """Return an alert without control characters and without secrets of this process."""
+    masked = find_secrets([], dict(os.environ)).mask(alert.text)
+    return alert._replace(text=cut(harmless(" ".join(masked.split())), _LONGEST))
+
+
+def _recorded(home: Path) -> tuple[set[str], dict[str, Alert]]:
+    """Return the keys of the alerts that were told, and those that are held."""
+    told, held = set[str](), dict[str, Alert]()
+    for record in read_lines(shared(home, ALERTS)).records:
+        key, text, run = (str(record.get(name, "")) for name in ("key", "text", "run"))
+        if record.get("how") == "told":
+            told.add(key)
+            held.pop(key, None)
+        elif record.get("how") == "held" and key not in told:
+            held[key] = Alert(key, cut(harmless(text), _LONGEST), run, 0.0)
+    return told, held
+
+
+def _record(home: Path, alerts: Sequence[Alert], how: str) -> None:
+    if alerts:
+        with LinesWriter(make_shared_file(home, ALERTS)) as file:
+            for alert in alerts:
+                file.write(alert._asdict() | {"how": how})
+            file.sync()

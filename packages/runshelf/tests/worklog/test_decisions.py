@@ -1,0 +1,174 @@
+"""What may be decided now, and the digest of a week."""
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from packages.runshelf.tests.web.runs import backdate, begin, done, finish, log
+
+from runshelf.cli.main import main
+from runshelf.errors import UsageError
+from runshelf.index.run_index import open_index
+from runshelf.recorder.budget import write_weekly
+from runshelf.store.diagnosis import write_diagnosis
+from runshelf.store.run import open_run
+from runshelf.worklog import decisions, hours
+from runshelf.worklog.decisions import Decision, Now, facts_of, look_at, open_decisions
+from runshelf.worklog.notes import write_note
+from runshelf.worklog.premortems import write_outcome, write_premortem
+from runshelf.worklog.week import as_markdown, begin_of, digest_of
+
+
+def now(home: Path) -> Now:
+    with open_index(home) as index:
+        index.refresh()
+        return look_at(facts_of(home, index))
+
+
+def kinds(home: Path) -> list[str]:
+    return [decision.kind for decision in now(home).decisions]
+
+
+def test_an_empty_home_has_nothing_to_decide(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert now(tmp_path) == Now([], [])
+    assert main(["now", "--home", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "There is nothing to decide.\nNothing is running.\n"
+
+
+def test_a_question_is_open_until_a_note_answers_it_and_again_after_another_run(
+    tmp_path: Path,
+) -> None:
+    for seed in range(2):
+        folder = done(tmp_path, seed, points=3, question="does it learn?")
+        backdate(folder, 100.0)
+    (decision,) = now(tmp_path).decisions
+    assert decision.text == "does it learn? (2 runs, the newest finished)"
+    assert decision.command == f"note 'the answer' --answers {open_run(folder).short}"
+    write_note(tmp_path, "runs", "yes", answers=open_run(folder).short)
+    assert kinds(tmp_path) == []
+    writer = begin(tmp_path, seed=3, question="does it learn?")
+    assert kinds(tmp_path) == []  # it runs
+    finish(writer, "failed")
+    backdate(writer.folder, -5.0)
+    assert kinds(tmp_path) == ["question"]
+
+
+def test_a_premortem_without_an_outcome_is_open_when_its_run_has_ended(tmp_path: Path) -> None:
+    writer = begin(tmp_path)
+    write_premortem(writer.run, 0.5)
+    assert kinds(tmp_path) == []
+    finish(writer)
+    assert kinds(tmp_path) == ["premortem"]
+    write_outcome(writer.run, failed=False)
+    assert kinds(tmp_path) == []
+
+
+def test_a_finding_is_open_until_there_is_a_note_about_the_run(tmp_path: Path) -> None:
+    writer = begin(tmp_path)
+    writer.record_alarm("REWARD ALARM")
+    write_diagnosis(writer.folder, {"PI-KL-HIGH": 2}, "doctor: PI-KL-HIGH in 2 of 3 seeds")
+    folder = finish(writer)
+    assert kinds(tmp_path) == ["finding", "finding"]
+    write_note(tmp_path, "confusions", "why?", run=open_run(folder))
+    assert kinds(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"findings": 3, "in_words": "x"}', '{"findings": {}}']
+)
+def test_a_damaged_diagnosis_is_none(tmp_path: Path, text: str) -> None:
+    folder = done(tmp_path, points=3)
+    (folder / "doctor.json").write_text(text)
+    assert kinds(tmp_path) == []
+
+
+def test_budget_hours_and_what_is_next(tmp_path: Path) -> None:
+    write_note(tmp_path, "work", "built it", expected="it learns")
+    hours.start(tmp_path, "building", time.time() - 20 * 3600)
+    write_weekly(tmp_path, 1.0)
+    assert kinds(tmp_path) == ["hours", "next"]
+    writer = begin(tmp_path, cost_per_hour=3600.0)
+    backdate(writer.folder, 0.0)
+    events = writer.folder / "events.jsonl"
+    two_seconds_ago = datetime.fromtimestamp(time.time() - 2, UTC).isoformat()
+    events.write_text(json.dumps({"status": "started", "time": two_seconds_ago}) + "\n")
+    found = now(tmp_path).decisions
+    assert [one.kind for one in found] == ["budget", "hours", "next"]
+    assert "is spent" in found[0].text
+    writer.close()
+
+
+def test_the_next_end_is_that_of_the_run_that_ends_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = {"settings": {"env_steps": 100_000}}
+    late = begin(tmp_path, seed=0, config=config, question="slow?")
+    soon = begin(tmp_path, seed=1, config=config, question="fast?")
+    log(late, 4, seed=0, every=5_000, pace=10.0)  # 20 % in 40 s
+    log(soon, 4, seed=1, every=20_000, pace=10.0)  # 80 % in 40 s
+    found = now(tmp_path)
+    assert [one.row.question for one in found.upcoming] == ["fast?", "slow?"]
+    assert found.seconds_to_next == pytest.approx(10.0)
+    assert [one.progress.share for one in found.upcoming] == pytest.approx([0.8, 0.2])
+    assert main(["now", "--home", str(tmp_path), "--json"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    assert [one["question"] for one in fields["running"]] == ["fast?", "slow?"]
+    assert fields["seconds_to_next"] == pytest.approx(10.0)
+    assert main(["now", "--home", str(tmp_path)]) == 0
+    assert "The next run ends in less than a minute" in capsys.readouterr().out
+    late.close()
+    soon.close()
+
+
+def test_another_source_takes_one_line(tmp_path: Path) -> None:
+    extra = Decision("sweep", "the sweep is complete", "sweep lr", "", 0.0)
+    with open_index(tmp_path) as index:
+        facts = facts_of(tmp_path, index)
+    assert open_decisions(facts, [*decisions.SOURCES, lambda facts: [extra]]) == [extra]
+
+
+def test_the_digest_has_what_happened_in_its_span(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    old = done(tmp_path, points=3, question="an old one?")
+    backdate(old, 40 * 86_400.0)
+    new = done(tmp_path, 1, points=3, question="a new one?", name="second")
+    write_note(tmp_path, "runs", "it works", answers=open_run(new).short)
+    puzzle = write_note(tmp_path, "confusions", "why so slow?")
+    write_note(tmp_path, "confusions", "solved", answers=puzzle.id)
+    write_note(tmp_path, "confusions", "why NaN?")
+    write_note(tmp_path, "ideas", "larger batches")
+    hours.add(tmp_path, "debugging", 3600.0, time.time())
+    with open_index(tmp_path) as index:
+        index.refresh()
+        found = digest_of(facts_of(tmp_path, index), time.time() - 7 * 86_400, time.time() + 1)
+    assert [one.text for one in found.answered] == ["a new one?"]
+    assert [one.text for one in found.open] == ["an old one?"]
+    assert [row.name for row in found.runs] == ["second"]
+    assert [note.text for note in found.confusions] == ["why NaN?"]
+    assert found.hours == {"debugging": pytest.approx(3600.0, abs=2)}
+    text = as_markdown(found)
+    assert "- a new one? **it works**" in text
+    assert "- debugging: 1 h" in text
+    assert "solved" not in text
+    assert main(["digest", "--home", str(tmp_path), "--since", "7d", "--save", "week.md"]) == 0
+    assert (tmp_path / "week.md").read_text() == capsys.readouterr().out
+    assert main(["digest", "--home", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["answered"][0]["question"] == "a new one?"
+    assert main(["digest", "--home", str(tmp_path), "--save", "week.txt"]) == 2
+
+
+def test_the_begin_of_a_digest() -> None:
+    noon = time.mktime((2026, 11, 26, 12, 0, 0, 0, 0, -1))
+    monday = time.mktime((2026, 11, 23, 0, 0, 0, 0, 0, -1))
+    assert begin_of("week", noon) == begin_of("2026-11-23", noon) == monday
+    assert begin_of("2d", noon) == noon - 2 * 86_400
+    assert begin_of("today", noon) == noon - 12 * 3600
+    for wrong in ("soon", "", "d", "2027-01-01", "9999999d", "2026-13-01"):
+        with pytest.raises(UsageError, match="--since"):
+            begin_of(wrong, noon)
