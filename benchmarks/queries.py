@@ -31,7 +31,7 @@ from backflip.training.build import build
 from backflip.training.query_choice import Known, QueryChoice
 from backflip.training.query_maker import Found, some_clips
 from backflip.training.teach_config import TeachConfig, teach_settings
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 
 TASKS = {"Pendulum-v1": 50_000, "Acrobot-v1": 40_960, "fixed:Hopper-v5": 60_000}  # env steps of PPO
 METHODS = ("uniform", "disagreement", "information", "coverage")

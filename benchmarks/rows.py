@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 
 ROOT = Path(__file__).parents[1]
 SCORES = ROOT / "docs" / "scores"

@@ -16,7 +16,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 
 ROOT = Path(__file__).parents[1]
 BACKFLIP = Path(sys.executable).with_name("backflip")

@@ -15,7 +15,7 @@ from runshelf.charts.plot import Line, y_scale
 from runshelf.charts.scales import Scale
 from runshelf.errors import UsageError
 from runshelf.formatting import count, plural, short
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 from runshelf.store.metrics import read_metrics
 from runshelf.store.writing import replace_file
 

@@ -21,7 +21,7 @@ from backflip.core.paths import from_here
 from backflip.training.progress import Progress, decimal, health_line, plain_line, time_and_speed
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 from runshelf.store.run_ids import short_id
 from runshelf.terminal_text import harmless
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from runshelf.index.rows import Estimate
 from runshelf.index.sql_conditions import Field
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 
 # SQLite limits the number of parameters of a statement to some thousands.
 _CHUNK = 500

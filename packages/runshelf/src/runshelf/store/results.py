@@ -17,7 +17,7 @@ import numpy as np
 from runshelf.errors import UserFacingError
 from runshelf.formatting import number
 from runshelf.received_json import parse_record
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 from runshelf.store.home import RESULT_METRIC, shared, write_setting
 from runshelf.store.machine_metrics import is_of_machine
 from runshelf.store.opening import read_whole

@@ -12,7 +12,7 @@ from typing import NamedTuple, final
 import numpy as np
 from jaxtyping import Float
 
-from runshelf.statistics import Centre, Interval, interval
+from runshelf.statistics.intervals import Centre, Interval, interval
 
 BUCKETS = 160
 

@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from runshelf.charts.plot import Line
 from runshelf.formatting import plural, shortened
-from runshelf.statistics import CONFIDENCE, interval
+from runshelf.statistics.estimate import CONFIDENCE
+from runshelf.statistics.intervals import interval
 from runshelf.store import series
 from runshelf.web import run_files
 from runshelf.web.alignment import Aligned, Member, align, any_finite, centred, finals, smoothed

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from runshelf.errors import UsageError
-from runshelf.statistics import Centre
+from runshelf.statistics.intervals import Centre
 from runshelf.store.series import AXES
 
 LONGEST = 2_000
