@@ -53,7 +53,7 @@ def permutation_test(
     both = np.concatenate([first, second]).astype(float)
     if not np.isfinite(both).all():
         raise ValueError("expected finite scores: count failures first")
-    both = _scaled(both)
+    both = scaled(both)
     divisions = math.comb(n + m, n)
     exact = divisions <= MOST_ENUMERATED
     # The difference of means is a(S - n/(n+m) T): only the sum S of the first group varies.
@@ -87,7 +87,7 @@ def all_divisions(runs: int, chosen: int) -> Int[np.ndarray, "divisions chosen"]
     return found
 
 
-def _scaled(scores: Float[np.ndarray, " runs"]) -> Float[np.ndarray, " runs"]:
+def scaled(scores: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     """Return the scores shifted and scaled into [-1, 1], so that one tolerance fits them all."""
     shifted = scores - (scores.min() / 2.0 + scores.max() / 2.0)
     largest = np.abs(shifted).max()
