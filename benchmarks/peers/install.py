@@ -65,6 +65,13 @@ PEERS = {
         "numpy==2.4.6",
     ],
     "torch": [TORCH, "ale-py==0.12.1", "gymnasium==1.4.0", "numpy==2.4.6"],
+    # rliable asks for arch below 8.
+    "rliable": [
+        "rliable==1.2.0",
+        "arch==7.2.0",
+        "scipy==1.17.1",
+        "numpy==2.4.6",
+    ],
     # TensorBoard's own reader judges the event files that are exported.
     "loggers": [
         "tensorboardx==2.6.5",
