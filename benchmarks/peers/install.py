@@ -65,10 +65,11 @@ PEERS = {
         "numpy==2.4.6",
     ],
     "torch": [TORCH, "ale-py==0.12.1", "gymnasium==1.4.0", "numpy==2.4.6"],
-    # rliable asks for arch below 8.
+    # rliable asks for arch below 8, and arch 7 does not run with pandas 3.
     "rliable": [
         "rliable==1.2.0",
         "arch==7.2.0",
+        "pandas==2.3.3",
         "scipy==1.17.1",
         "numpy==2.4.6",
     ],

@@ -30,7 +30,7 @@ def aggregates(matrix):
 
 
 def improvement(first, second):
-    """rliable wants an array."""
+    """In an array, as rliable wants it."""
     return np.array([metrics.probability_of_improvement(first, second)])
 
 

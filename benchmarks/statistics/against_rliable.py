@@ -39,7 +39,7 @@ Groups = dict[str, Scores]
 
 
 def read_groups(folder: Path) -> Groups:
-    """Return human-normalised scores of each method, and of the first ten runs of the large ones."""
+    """Return human-normalised scores of each method, and of the first ten runs of large ones."""
     low, high = (json.loads((folder / f"{name}.json").read_text()) for name in ("RANDOM", "HUMAN"))
     references = {game: (low[game][0], high[game][0]) for game in low}
     groups: Groups = {}
