@@ -220,9 +220,9 @@ def sequential_rows(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
                 shape = (REPETITIONS, groups, plan.most_runs)
                 draws = RETURNS[name][0](rng, shape)
                 row[f"{groups} equal groups"] = false_findings(plan, draws, groups)
-            shifted_third = RETURNS[name][0](rng, (REPETITIONS, 3, plan.most_runs))
-            shifted_third[:, 2] += 3.0 * shifted_third.std()
-            row["2 equal groups of 3"] = false_findings(plan, shifted_third, 2)
+            moved = RETURNS[name][0](rng, (REPETITIONS, 3, plan.most_runs))
+            moved[:, 2] += 3.0 * moved.std()
+            row["2 equal groups of 3"] = false_findings(plan, moved, 2)
             yield row
 
 
