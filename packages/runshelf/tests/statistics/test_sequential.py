@@ -204,6 +204,12 @@ def test_with_too_few_permutations_for_alpha_nothing_is_found() -> None:
         assert (plan.first_decisive_look is None) == (expected == "equal")
 
 
+def test_a_margin_larger_than_what_is_left_decides_nothing() -> None:
+    """At the first look 6 of 10,296 rows may exceed; at both, with the margin, 5."""
+    scores = np.random.default_rng(8).normal(size=(2, 14))
+    assert decide(SequentialPlan(2, 7, 1.2e-3), groups(scores)).decisions == {("a", "b"): "equal"}
+
+
 def test_failed_runs_need_a_value_that_was_fixed_before() -> None:
     runs = {"a": np.array([np.nan, 10, 11, 12, 13]), "b": np.arange(5.0)}
     with pytest.raises(ValueError, match="a: 1 of 5 runs have no finite score"):
