@@ -1,4 +1,4 @@
-"""Cells of the tables of docs/statistics.md, from the data files that benchmarks/statistics writes."""
+"""Cells of the tables of docs/statistics.md, from the data that benchmarks/statistics writes."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -226,11 +226,11 @@ def _signs(seed: int, pair: int, look: int, n: int) -> Int8[np.ndarray, "rows bo
     rng = np.random.default_rng((seed, pair, look))
     rows = _rows(n)
     if look == 0 and _is_enumerated(n):
-        divisions = all_divisions(2 * n, n)
+        divisions = all_divisions(2 * n, n).T
         chosen = np.tile(divisions, (rows // len(divisions), 1))
         order = np.concatenate([[0], 1 + rng.permutation(len(chosen) - 1)])
         signs = np.full((len(chosen), 2 * n), -1, np.int8)
-        np.put_along_axis(signs, chosen[order].astype(np.int64), 1, axis=1)
+        np.put_along_axis(signs, chosen[order], 1, axis=1)
         return signs
     signs = np.tile(np.repeat(np.array([1, -1], np.int8), n), (rows, 1))
     signs[1:] = rng.permuted(signs[1:], axis=1)
