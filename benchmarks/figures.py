@@ -3,7 +3,7 @@
     python benchmarks/figures.py
 
 It writes docs/results.md, and the tables between `<!-- figures: NAME -->` and `<!-- end -->` in
-README.md and docs/algorithms/*.md. A test compares the pages with it.
+README.md, docs/statistics.md and docs/algorithms/*.md. A test compares the pages with it.
 """
 
 import json
@@ -13,11 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import statistics_tables
 from rows import ROOT, Row, read_rows
 
 README = ROOT / "README.md"
 RESULTS = ROOT / "docs" / "results.md"
 ALGORITHMS = ROOT / "docs" / "algorithms"
+STATISTICS = ROOT / "docs" / "statistics.md"
 MEASURED = ROOT / "docs" / "results" / "measured.json"
 SHORT_COMMIT = 8
 
@@ -62,6 +64,9 @@ def pages() -> dict[Path, str]:
     measured = json.loads(MEASURED.read_text())
     found = {RESULTS: results_page(rows, measured)}
     found[README] = filled(README.read_text(), "highlights", highlights(rows, measured["rivals"]))
+    found[STATISTICS] = STATISTICS.read_text()
+    for name, (head, cells) in statistics_tables.tables().items():
+        found[STATISTICS] = filled(found[STATISTICS], name, table(head, cells))
     for name in sorted({row.words[2] for row in rows.values() if row.words[1] == "train"}):
         path = ALGORITHMS / f"{name}.md"
         found[path] = filled(path.read_text(), name, scores_of(name, rows))

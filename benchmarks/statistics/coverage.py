@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from runshelf.statistics.aggregates import AGGREGATES, estimate
+from runshelf.statistics.aggregates import estimate, interquartile_mean
 from runshelf.statistics.differences import welch
 from runshelf.statistics.intervals import mean_interval
 from runshelf.statistics.mean import joined_interval
@@ -220,9 +220,9 @@ def sequential_rows(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
                 shape = (REPETITIONS, groups, plan.most_runs)
                 draws = RETURNS[name][0](rng, shape)
                 row[f"{groups} equal groups"] = false_findings(plan, draws, groups)
-            shifted_third = RETURNS[name][0](rng, (REPETITIONS, 3, plan.most_runs))
-            shifted_third[:, 2] += 3.0 * shifted_third.std()
-            row["2 equal groups of 3"] = false_findings(plan, shifted_third, 2)
+            moved = RETURNS[name][0](rng, (REPETITIONS, 3, plan.most_runs))
+            moved[:, 2] += 3.0 * moved.std()
+            row["2 equal groups of 3"] = false_findings(plan, moved, 2)
             yield row
 
 
@@ -238,24 +238,19 @@ def false_findings(plan: SequentialPlan, draws: np.ndarray, equal: int) -> float
 
 
 def environment_rows(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """Coverage of the stratified bootstrap on 5 environments with means 0, .25, .5, .75 and 1."""
+    """Coverage of the interquartile mean on 5 environments with means 0, .25, .5, .75 and 1."""
     centres = np.linspace(0.0, 1.0, 5)
+    names = ("a", "b", "c", "d", "e")
     for name in EQUAL:
         draw = shifted(RETURNS[name][0], 0.0, 0.3)
-        # The estimate with n runs is biased if returns are skewed; the truth is that of many runs.
-        matrix = draw(rng, (200_000, 5)) + centres
-        truth = {
-            kind: float(aggregate({str(i): one[None] for i, one in enumerate(matrix.T)})[0])
-            for kind, aggregate in AGGREGATES.items()
-        }
+        # With few runs the estimate is biased if returns are skewed; the truth is that of many.
+        many = Scores.of_matrix(draw(rng, (200_000, 5)) + centres, names)
+        truth = float(interquartile_mean({key: runs[None] for key, runs in many.runs.items()})[0])
         for n in SIZES:
             drawn = draw(rng, (REPETITIONS, n, 5)) + centres
-            scores = [Scores.of_matrix(one, ("a", "b", "c", "d", "e")) for one in drawn]
-            row: dict[str, Any] = {"returns": name, "n": n}
-            for kind in ("iqm", "mean"):
-                found = [estimate(one, AGGREGATES[kind]) for one in scores]
-                row[kind] = held([f.low for f in found], [f.high for f in found], truth[kind])
-            yield row
+            found = [estimate(Scores.of_matrix(one, names), interquartile_mean) for one in drawn]
+            covered = held([one.low for one in found], [one.high for one in found], truth)
+            yield {"returns": name, "n": n, "interquartile mean": covered}
 
 
 PARTS: dict[str, Callable[[np.random.Generator], Iterator[dict[str, Any]]]] = {

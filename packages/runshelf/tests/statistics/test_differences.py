@@ -115,7 +115,7 @@ def test_the_ends_of_superiority_solve_the_score_equation() -> None:
         q = theta * (1 - theta)
         spread = (1 - theta) / (2 - theta) + theta / (1 + theta)
         variance = q * (1 + (4.5 - 1) * spread) / 20
-        assert (found.value - theta) ** 2 == pytest.approx(1.959964**2 * variance, rel=1e-5)
+        assert (found.value - theta) ** 2 == pytest.approx(2.364624**2 * variance, rel=1e-5)
 
 
 def test_superiority_is_symmetric_and_stays_between_0_and_1() -> None:
@@ -124,6 +124,7 @@ def test_superiority_is_symmetric_and_stays_between_0_and_1() -> None:
     always = probability_of_superiority(X + 100, Y)
     assert (always.value, always.high) == (1.0, 1.0)
     assert 0.5 < always.low < 1.0
+    assert probability_of_superiority(X[:3] + 100, X[:3]).low < 0.5
     assert not probability_of_superiority(X, Y[:1]).has_interval
 
 

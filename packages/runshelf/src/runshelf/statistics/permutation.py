@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple, final
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Int8
 
 # C(20, 10) = 184,756 ways to divide 10 and 10 runs are enumerated; 11 and 11 are drawn.
 MOST_ENUMERATED = 200_000
@@ -59,7 +59,7 @@ def permutation_test(
     # The difference of means is a(S - n/(n+m) T): only the sum S of the first group varies.
     observed = abs(both[:n].sum() - n * both.mean()) - _TIE
     if exact:
-        sums = both[all_divisions(n + m, n)].sum(axis=1)
+        sums = both[all_divisions(n + m, n)].sum(axis=0)
         p = float((np.abs(sums - n * both.mean()) >= observed).mean())
     else:
         p = (1 + _hits(both, n, observed, seed)) / (1 + DRAWN)
@@ -79,10 +79,10 @@ def smallest_p(n: int, m: int) -> float:
 
 
 @functools.lru_cache(maxsize=4)
-def all_divisions(runs: int, chosen: int) -> Int[np.ndarray, "divisions chosen"]:
-    """Return the indices of every choice, one per row, in lexicographic order."""
+def all_divisions(runs: int, chosen: int) -> Int[np.ndarray, "chosen divisions"]:
+    """Return the indices of every choice, one per column, in lexicographic order."""
     flat = itertools.chain.from_iterable(itertools.combinations(range(runs), chosen))
-    found = np.fromiter(flat, np.int16).reshape(-1, chosen)
+    found = np.fromiter(flat, np.intp).reshape(-1, chosen).T.copy()
     found.setflags(write=False)
     return found
 
@@ -96,11 +96,19 @@ def scaled(scores: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
 
 def _hits(both: Float[np.ndarray, " runs"], n: int, observed: float, seed: int) -> int:
     """Return how many of the drawn divisions differ at least as much as the observed one."""
-    rng = np.random.default_rng(seed)
     rows = max(1, _AT_ONCE // len(both))
     hits = 0
     for start in range(0, DRAWN, rows):
-        many = min(rows, DRAWN - start)
-        drawn = rng.permuted(np.broadcast_to(both, (many, len(both))), axis=1)[:, :n]
-        hits += int((np.abs(drawn.sum(axis=1) - n * both.mean()) >= observed).sum())
+        members = _drawn(len(both), n, min(rows, DRAWN - start), (seed, start))
+        hits += int((np.abs(members @ both - n * both.mean()) >= observed).sum())
     return hits
+
+
+@functools.lru_cache(maxsize=4)
+def _drawn(
+    runs: int, chosen: int, rows: int, seed: tuple[int, int]
+) -> Int8[np.ndarray, "rows runs"]:
+    """Return which runs are in the first group, in drawn divisions; kept for the next pair."""
+    members = np.zeros((rows, runs), np.int8)
+    members[:, :chosen] = 1
+    return np.random.default_rng(seed).permuted(members, axis=1, out=members)

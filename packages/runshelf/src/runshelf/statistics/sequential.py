@@ -71,13 +71,13 @@ class SequentialPlan:
     def first_decisive_look(self) -> int | None:
         """The first look at which a difference can be found; None if none can.
 
-        At look k, two groups that are as different as possible have p = 2 / C(2n, n)^k, or one row
-        of the drawn permutations. It must be at most k alpha / K.
+        Two groups that are as different as possible have p = 2 / C(2n, n)^k at look k, and no
+        smaller one than one of the permutations used. That must be allowed at look k.
         """
-        divisions = math.comb(2 * self.runs_per_look, self.runs_per_look)
+        n = self.runs_per_look
+        rows, divisions = _rows(n), math.comb(2 * n, n)
         for look in range(1, self.looks + 1):
-            smallest = max(2.0 / divisions**look, 1.0 / ROWS)
-            if smallest <= look * self.alpha / self.looks:
+            if max(2.0 * rows / divisions**look, 1.0) <= _allowed(self, look):
                 return look
         return None
 
@@ -111,12 +111,13 @@ def decide(plan: SequentialPlan, runs: Mapping[str, Float[np.ndarray, " runs"]])
     The statistic of a pair at look k is |Σ_(i ≤ k) (mean of the first group's batch i - mean of the
     second's)| / s, with s the standard deviation of the runs of both in their first batch. The
     division is not in AdaStop: without it, a pair with a large spread sets the boundary of all, and
-    hides differences between quieter groups. The distribution without a
-    difference comes from permutations of the two groups' runs inside each batch, independently for
-    each pair. The boundary at look k is the smallest
-    number that the largest statistic of all undecided pairs exceeds, at this look or an earlier
-    one, in at most k alpha / K of the permutations. The pair with the largest statistic is decided
-    if it exceeds the boundary; then the boundary is computed again without that pair.
+    hides differences between quieter groups. The distribution without a difference comes from
+    permutations of the two groups' runs inside each batch, independently for each pair.
+
+    The boundary at look k is the smallest number that the largest statistic of all undecided pairs
+    exceeds, at this look or an earlier one, in at most k alpha / K of the permutations, less a
+    margin where they are drawn. The pair with the largest statistic is decided if it exceeds the
+    boundary; then the boundary is computed again without that pair.
 
     Args:
         plan: what was fixed before the first run.
@@ -223,14 +224,14 @@ def _signs(seed: int, pair: int, look: int, n: int) -> Int8[np.ndarray, "rows bo
     hold each of them equally often, so the test is exact there.
     """
     rng = np.random.default_rng((seed, pair, look))
-    divisions = math.comb(2 * n, n)
-    if look == 0 and divisions <= ROWS:
-        chosen = np.tile(all_divisions(2 * n, n), (-(-ROWS // divisions), 1))
+    rows = _rows(n)
+    if look == 0 and _is_enumerated(n):
+        divisions = all_divisions(2 * n, n).T
+        chosen = np.tile(divisions, (rows // len(divisions), 1))
         order = np.concatenate([[0], 1 + rng.permutation(len(chosen) - 1)])
         signs = np.full((len(chosen), 2 * n), -1, np.int8)
-        np.put_along_axis(signs, chosen[order].astype(np.int64), 1, axis=1)
+        np.put_along_axis(signs, chosen[order], 1, axis=1)
         return signs
-    rows = -(-ROWS // divisions) * divisions if math.comb(2 * n, n) <= ROWS else ROWS
     signs = np.tile(np.repeat(np.array([1, -1], np.int8), n), (rows, 1))
     signs[1:] = rng.permuted(signs[1:], axis=1)
     return signs
@@ -239,19 +240,41 @@ def _signs(seed: int, pair: int, look: int, n: int) -> Int8[np.ndarray, "rows bo
 def _boundary(plan: SequentialPlan, largest: Float[np.ndarray, "looks rows"]) -> float:
     """Return the boundary at the last look, from the largest statistic of each permutation.
 
-    At look k at most k alpha / K of the rows may have exceeded a boundary at this or earlier looks.
+    `_allowed` says how many rows may have exceeded a boundary at this or earlier looks.
     """
     rows = largest.shape[1]
     within: Bool[np.ndarray, " rows"] = np.ones(rows, bool)
     boundary = math.inf
     for look, values in enumerate(largest, start=1):
-        # The rounding keeps 2 / 252 of the rows from being one row more than they are.
-        spent = math.floor(look * plan.alpha / plan.looks * rows + 1e-9)
-        allowed = spent - int((~within).sum())
-        ordered = np.sort(values[within])
-        boundary = float(ordered[-1 - allowed]) if allowed < len(ordered) else -math.inf
+        left = values[within]
+        allowed = _allowed(plan, look) - (rows - len(left))
+        at = max(len(left) - 1 - max(allowed, 0), 0)
+        boundary = float(np.partition(left, at)[at])
         within &= values <= boundary
     return boundary
+
+
+def _allowed(plan: SequentialPlan, look: int) -> int:
+    """Return how many rows may have exceeded a boundary at this or earlier looks.
+
+    Drawn rows are a sample of all permutations, so the share that exceeds a boundary is uncertain.
+    Two standard errors are left as a margin: the level is kept by an unlucky sample, too.
+    """
+    spent = look * plan.alpha / plan.looks * _rows(plan.runs_per_look)
+    exact = look == 1 and _is_enumerated(plan.runs_per_look)
+    # The small number keeps a product that should be whole from being rounded down.
+    return math.floor((spent if exact else spent - 2.0 * math.sqrt(spent)) + 1e-9)
+
+
+def _rows(n: int) -> int:
+    """Return how many permutations are used: a multiple of the divisions of a batch, if few."""
+    divisions = math.comb(2 * n, n)
+    return -(-ROWS // divisions) * divisions if _is_enumerated(n) else ROWS
+
+
+def _is_enumerated(n: int) -> bool:
+    """Return whether the first look has every division of a batch."""
+    return math.comb(2 * n, n) <= ROWS
 
 
 def _without_failures(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from jaxtyping import Float
 
-from runshelf.statistics.distributions import normal_quantile
+from runshelf.statistics.distributions import student_quantile
 from runshelf.statistics.estimate import CONFIDENCE, Estimate
 
 
@@ -17,12 +17,14 @@ def probability_of_superiority(
     """Return θ = P(X > Y) + P(X = Y) / 2 with a score interval.
 
     The estimate is the share of the n m pairs that X wins, ties half. The ends are the θ with
-    |estimate - θ| = z √V(θ), where
+    |estimate - θ| = t √V(θ), where
 
         V(θ) = θ (1 - θ) (1 + (N - 1) ((1 - θ) / (2 - θ) + θ / (1 + θ))) / (n m), N = (n + m) / 2.
 
     So the interval stays inside [0, 1] and has a width where one group wins every pair. NaN ends
-    with fewer than two runs in a group.
+    with fewer than two runs in a group. t is the quantile of Student's distribution with n + m - 2
+    degrees of freedom: with the normal one, three runs that always win would exclude θ = 1/2, which
+    happens in 10 of 100 pairs of equal groups.
 
     Source: Newcombe 2006, Statistics in Medicine 25, part 2, method 5; V is that of Hanley &
     McNeil 1982 with N for both sizes.
@@ -36,9 +38,9 @@ def probability_of_superiority(
     estimate = share_won(first, second)
     if min(n, m) < 2:
         return Estimate(estimate, math.nan, math.nan, n + m)
-    z = normal_quantile(0.5 + confidence / 2.0)
-    low = _end(estimate, 0.0, n, m, z)
-    high = _end(estimate, 1.0, n, m, z)
+    quantile = student_quantile(n + m - 2, 0.5 + confidence / 2.0)
+    low = _end(estimate, 0.0, n, m, quantile)
+    high = _end(estimate, 1.0, n, m, quantile)
     return Estimate(estimate, low, high, n + m)
 
 
@@ -50,15 +52,15 @@ def share_won(first: Float[np.ndarray, " runs"], second: Float[np.ndarray, " oth
     return float((below + not_above).sum() / 2.0 / (len(first) * len(second)))
 
 
-def _end(estimate: float, outermost: float, n: int, m: int, z: float) -> float:
-    """Return the θ between the estimate and 0 or 1 that is z standard errors away.
+def _end(estimate: float, outermost: float, n: int, m: int, quantile: float) -> float:
+    """Return the θ between the estimate and 0 or 1 that many standard errors away.
 
-    (estimate - θ)² - z² V(θ) is at most 0 at the estimate and at least 0 at 0 and 1.
+    (estimate - θ)² - quantile² V(θ) is at most 0 at the estimate and at least 0 at 0 and 1.
     """
     inside, outside = estimate, outermost
     for _ in range(60):
         middle = (inside + outside) / 2.0
-        if (estimate - middle) ** 2 <= z * z * _variance(middle, n, m):
+        if (estimate - middle) ** 2 <= quantile**2 * _variance(middle, n, m):
             inside = middle
         else:
             outside = middle
