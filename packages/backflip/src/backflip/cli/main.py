@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from backflip.cli import diagnosing, inspecting, linting, probing, training_commands
+from backflip.cli import diagnosing, inspecting, linting, probing, sweeping, training_commands
 from runshelf.cli.command_line import Program, run_program
 from runshelf.cli.main import SHARED_COMMANDS
 
@@ -16,6 +16,7 @@ PROGRAM = Program(
         diagnosing.add,
         probing.add,
         linting.add,
+        sweeping.add,
         *SHARED_COMMANDS,
     ),
 )
