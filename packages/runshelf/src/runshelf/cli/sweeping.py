@@ -242,7 +242,9 @@ def _driven(options: argparse.Namespace, found: "Sweep") -> "State":
 
     chosen = _engine_options(options.engine_options)
     engine = engine_named(options.engine, found, chosen)
-    workers = options.workers or usable_cores()
+    # A cluster has its own limits; this machine has its cores.
+    at_once = usable_cores() if options.engine == "processes" else 1_000_000
+    workers = options.workers or at_once
     with interruptible(signal.SIGTERM, signal.SIGHUP), display(found.name) as show:
         return drive(found, engine, workers, show, say)
 

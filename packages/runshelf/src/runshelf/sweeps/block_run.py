@@ -188,11 +188,23 @@ class BlockRun:
                 )
 
     def _finished(self, run: Run) -> BlockResult:
-        try:
-            found = measured(run, self._block, self._sweep.definition.metric)
-        except UserFacingError as error:
-            return self._failed(run, str(error))
-        return self._result(run, found=found)
+        problem = ""
+        for one in (run, *self._begun_by(run)):
+            try:
+                found = measured(one, self._block, self._sweep.definition.metric)
+            except UserFacingError as error:
+                problem = problem or str(error)
+            else:
+                return self._result(one, found=found)
+        return self._failed(run, problem)
+
+    def _begun_by(self, run: Run) -> list[Run]:
+        """Return the runs that a recorded program began itself, as by `backflip.train`."""
+        if self._resumes:
+            return []
+        runs = runs_of_block(self._home, self._sweep.ulid, self._block.name)
+        newer = [one for one in runs if one.ulid > run.ulid]
+        return [one for one in newer if state_of(one).name == "finished"]
 
     def _failed(self, run: Run | None, error: str) -> BlockResult:
         return self._result(run, error=error)

@@ -139,7 +139,7 @@ def from_json(fields: Mapping[str, Any]) -> Definition:
         name: from_fields(name, one) for name, one in fields["space"].items()
     }
     listed = fields.get("listed")
-    known = dict(fields) | {
+    known: dict[str, Any] = dict(fields) | {
         "space": space,
         "command": tuple(map(str, fields["command"])),
         "listed": None if listed is None else tuple(listed),

@@ -15,6 +15,7 @@ from runshelf.sweeps.results import BlockResult
 from runshelf.sweeps.state import State, state_of_sweep
 
 POLL_SECONDS = 0.25
+_LAST_SECONDS = 5.0
 _MOST_DEATHS = 10  # workers that end by an error without a finished block in between
 
 
@@ -75,6 +76,7 @@ def drive(
                 finished, deaths = len(known), []
             deaths += ends
             if not state.open or state.is_over_budget or state.hopeless:
+                _let_end(engine, state)
                 return state
             if len(deaths) >= _MOST_DEATHS or any(_is_final(end) for end in deaths):
                 raise UserFacingError(
@@ -89,16 +91,23 @@ def drive(
         engine.stop()
 
 
+def _let_end(engine: Engine, state: State) -> None:
+    """Wait until workers that have nothing left to do have ended by themselves."""
+    until = time.monotonic() + (0.0 if state.open else _LAST_SECONDS)
+    while engine.alive() and time.monotonic() < until:
+        time.sleep(POLL_SECONDS / 4)
+
+
 def _is_final(end: WorkerEnd) -> bool:
     """Return whether another worker would end in the same way: an error that it has explained."""
-    return end.status in (1, 2) and "error: " in end.said
+    return end.status in (None, 1, 2) and "error: " in end.said
 
 
 def _how(end: WorkerEnd) -> str:
-    if end.said and end.status is not None and end.status >= 0:
+    if end.said and (end.status is None or end.status >= 0):
         return end.said.partition("error: ")[2] or end.said
     if end.status is None:
-        return "its machine is gone"
+        return "its engine does not know how"
     return f"killed by signal {-end.status}" if end.status < 0 else f"exit status {end.status}"
 
 

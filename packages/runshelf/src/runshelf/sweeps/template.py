@@ -76,4 +76,4 @@ def records_itself(command: Sequence[str]) -> bool:
 
     Such a program records its own run, and a killed run can be resumed.
     """
-    return list(command[:1]) == [_OWN_PROGRAM] and command[1:2] in ([x] for x in _RECORD_THEMSELVES)
+    return len(command) > 1 and command[0] == _OWN_PROGRAM and command[1] in _RECORD_THEMSELVES

@@ -21,7 +21,8 @@ from runshelf.sweeps.state import State, state_of_sweep, values_of
 
 DRIVER = "SWEEP_DRIVER"  # the process id of the driver; a worker ends after it
 IDLE_SECONDS = 0.5  # between two looks for an open block, while others run the last ones
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Slurm, as submitit asks it to, sends SIGUSR2 before the time of a job is over.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2)
 
 
 @final
