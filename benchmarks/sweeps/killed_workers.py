@@ -2,8 +2,8 @@
 
     python benchmarks/sweeps/killed_workers.py [--program sb3|q_learning]
 
-`sb3` needs `python benchmarks/peers/install.py sb3`. Checks that every block has one result and one finished run, and that the scores are those of the
-program run alone.
+`sb3` needs `python benchmarks/peers/install.py sb3`. Checks that every block has one result and one
+finished run, and that the scores are those of the program run alone.
 """
 
 import argparse

@@ -20,15 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-
-from runshelf.sweeps.engines.on_ray import _imported
+from ray.cluster_utils import Cluster
 
 
 def main(env_steps: int, seeds: int, block_seeds: int) -> dict[str, Any]:
     """Run the sweep with and without faults; return what was found."""
-    _imported()
-    from ray.cluster_utils import Cluster
-
     with tempfile.TemporaryDirectory() as place:
         calm = sweep(Path(place) / "calm", env_steps, seeds, block_seeds, "processes", "2")
         alone = json.loads(subprocess.run(calm, capture_output=True, check=True).stdout)

@@ -135,7 +135,7 @@ def record(sweep, score):
 def test_halving_gives_more_seeds_to_the_best_half_only(halved):
     seen = []
     for _ in range(3):
-        seen.append(sorted((b.configuration for b in state_of_sweep(halved).open)))
+        seen.append(sorted(b.configuration for b in state_of_sweep(halved).open))
         record(halved, lambda configuration, seed: float(configuration))
     # Rounds of 1, 2 and 4 seeds for 4, 2 and 1 configurations.
     assert seen == [[0, 1, 2, 3], [2, 3], [3, 3]]

@@ -43,7 +43,7 @@ def swept(capsys, *words, status=0):
 
 
 def fields_of(capsys, *words):
-    return json.loads(swept(capsys, *words, "--json").out)
+    return json.loads(swept(capsys, "--json", *words).out)
 
 
 def manifests(work):

@@ -109,6 +109,6 @@ def check_parameters(algorithm: str, space: "dict[str, Parameter]") -> None:
 def usual_name(algorithm: str, env: str, options: argparse.Namespace) -> str:
     """Return the name of a sweep without one; the same command line has the same name."""
     about = [options.what, sorted(options.over or []), passed_on(options)]
-    about += [getattr(options, name) for name in sweeping.DESCRIBING]
+    about += [getattr(options, name, None) for name in sweeping.DESCRIBING]
     digest = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:6]
     return re.sub(r"[^\w.-]+", "-", f"{algorithm}-{env}-{digest}")

@@ -169,8 +169,8 @@ def _unfinished(state: State) -> list[str]:
     blocks = plural(len(state.open), "block")
     if state.is_over_budget:
         spent = duration(state.spent_seconds)
-        return [f"the budget is used up ({spent} of running time): {blocks} were not run"]
-    return [f"{blocks} are not finished"]
+        return [f"the budget is used up ({spent} of running time); not run: {blocks}"]
+    return [f"not finished: {blocks}"]
 
 
 _BUDGET = ("sweep", "search", "configurations", "seeds", "env steps", "seconds")

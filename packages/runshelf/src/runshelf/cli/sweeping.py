@@ -41,7 +41,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         help="the name of a sweep in the home, or the path of its folder",
     )
     _add_making(parser)
-    _add_running(parser)
+    add_running(parser)
+    _add_workers(parser)
     _add_looking(parser)
     add_output(parser)
     return parser
@@ -71,22 +72,27 @@ def _add_making(parser: argparse.ArgumentParser) -> None:
     making.add_argument("--cost", type=hourly, metavar="N/h")
 
 
-def _add_running(parser: argparse.ArgumentParser) -> None:
+def add_running(parser: argparse.ArgumentParser) -> None:
+    """Add the options of how a sweep runs, which studies have, too."""
     running = parser.add_argument_group("how it runs")
     running.add_argument("--engine", default="processes", metavar="NAME")
     running.add_argument("--workers", type=whole(1, 100_000, 4), metavar="N")
     running.add_argument(
         "--engine-set", action="append", default=[], metavar="KEY=VALUE", dest="engine_options"
     )
+    running.add_argument("--retry-failed", action="store_true", help="run failed blocks again")
+    running.add_argument("--show", action="store_true", help="run nothing")
+
+
+def _add_workers(parser: argparse.ArgumentParser) -> None:
+    running = parser.add_argument_group("parts of a sweep")
     running.add_argument("--print", action="store_true", dest="print_scripts")
     running.add_argument("--work", action="store_true", help="be one worker, in this process")
     running.add_argument("--blocks", type=whole(1, 1_000_000, 1), metavar="N")
-    running.add_argument("--retry-failed", action="store_true")
 
 
 def _add_looking(parser: argparse.ArgumentParser) -> None:
     looking = parser.add_argument_group("what it found")
-    looking.add_argument("--show", action="store_true", help="run nothing")
     looking.add_argument("--report", action="store_true", help="run the best on fresh seeds")
     looking.add_argument("--configurations", metavar="N,N")
     looking.add_argument("--against", action="append", default=[], metavar="SWEEP")
@@ -103,10 +109,6 @@ def sweep(options: argparse.Namespace) -> Reported | None:
     found = _opened(options, folder)
     if options.work:
         return _work(options, found)
-    if options.retry_failed:
-        from runshelf.sweeps.making import open_failed
-
-        say(f"{open_failed(found)} failed blocks are open again")
     if options.report:
         _ask_for_report(options, found)
     return run_and_report(options, found)
@@ -209,6 +211,38 @@ def _numbers(text: str | None, many: int) -> list[int]:
     return numbers
 
 
+def run_open(options: argparse.Namespace, definition: "Definition", name: str) -> "State":
+    """Make the sweep of a study, run what is open, and return its state."""
+    from runshelf.sweeps.making import folder_of, make_sweep
+
+    found = make_sweep(folder_of(home(options), name), home(options), definition)
+    return _run_open(options, found)
+
+
+def _run_open(options: argparse.Namespace, found: "Sweep") -> "State":
+    """Run what is open, unless only a look was asked for.
+
+    Raises:
+        UserFacingError: the first blocks all failed.
+    """
+    from runshelf.sweeps.making import open_failed
+    from runshelf.sweeps.state import state_of_sweep
+
+    if options.retry_failed:
+        say(f"failed blocks that are open again: {open_failed(found)}")
+    state = state_of_sweep(found)
+    if options.show:
+        return state
+    if state.open and not state.hopeless:
+        state = _driven(options, found)
+    if state.hopeless:
+        raise UserFacingError(
+            f"the first blocks all failed, and the sweep stopped: {state.hopeless}; "
+            "after a fix, go on with --retry-failed"
+        )
+    return state
+
+
 def run_and_report(options: argparse.Namespace, found: "Sweep") -> Reported | None:
     """Run what is open, unless only a look was asked for, and report the state."""
     from runshelf.cli.sweep_tables import compared_budgets, fields_of, print_state
@@ -217,16 +251,9 @@ def run_and_report(options: argparse.Namespace, found: "Sweep") -> Reported | No
     from runshelf.sweeps.state import state_of_sweep
 
     others = [read_sweep(folder_of(home(options), name)) for name in options.against]
-    state = state_of_sweep(found)
     if options.print_scripts:
-        return _print_scripts(options, found, len(state.open))
-    if state.open and not options.show:
-        state = _driven(options, found)
-    if state.hopeless and not options.show:
-        raise UserFacingError(
-            f"the first blocks all failed, and the sweep stopped: {state.hopeless}; "
-            f"after a fix, go on with --retry-failed"
-        )
+        return _print_scripts(options, found, len(state_of_sweep(found).open))
+    state = _run_open(options, found)
     budgets = compared_budgets([state, *map(state_of_sweep, others)]) if others else None
     return Reported(fields_of(state, budgets), lambda: print_state(state, budgets))
 

@@ -5,7 +5,7 @@ so far, so every worker computes the same ones.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, final
 
 from runshelf.sweeps.definition import MOST_BLOCK_SEEDS, Definition
@@ -103,6 +103,3 @@ def _blocks(
         for one in configurations:
             name = f"{letter}{one:04}-{first:04}"
             yield Block(name, purpose, one, start + first, count, number)
-
-
-ByName = Mapping[str, Block]

@@ -6,7 +6,7 @@ is written into the sweep's folder once.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast, final
 
@@ -180,12 +180,13 @@ class OptunaSearch:
         distributions = {name: _distribution(optuna, one) for name, one in self.space.items()}
         for one in tried:
             failed = not math.isfinite(one.score)
+            states = optuna.trial.TrialState
             study.add_trial(
                 optuna.trial.create_trial(
                     params=dict(one.values),
                     distributions=distributions,
                     value=None if failed else one.score,
-                    state=optuna.trial.TrialState.FAIL if failed else None,
+                    state=states.FAIL if failed else states.COMPLETE,
                 )
             )
         suggested = study.ask(distributions).params
@@ -197,7 +198,7 @@ class OptunaSearch:
             return optuna.samplers.RandomSampler(seed=seed)
         if self.sampler == "qmc":
             return optuna.samplers.QMCSampler(seed=self.seed, scramble=True)
-        return optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        return optuna.samplers.TPESampler(seed=seed)
 
 
 def search_named(
@@ -262,6 +263,3 @@ def _rounded(parameter: Range | Choice, value: Value) -> Value:
     if isinstance(parameter, Range) and not parameter.whole:
         return min(max(float(f"{float(value):.6g}"), parameter.low), parameter.high)
     return value
-
-
-TriedByNumber = Mapping[int, Tried]

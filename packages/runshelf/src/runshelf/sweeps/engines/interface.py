@@ -5,7 +5,6 @@ sweep's folder, so an engine passes no functions and no results.
 """
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol, final
 
@@ -52,6 +51,3 @@ class Engine(Protocol):
 def worker_command(folder: Path) -> list[str]:
     """Return the command line of a worker of the sweep in a folder."""
     return [sys.executable, "-m", "runshelf", "sweep", str(folder), "--work"]
-
-
-Options = Mapping[str, str]

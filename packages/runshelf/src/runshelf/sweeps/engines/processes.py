@@ -28,6 +28,7 @@ class Processes:
     def __init__(self, folder: Path, more: Sequence[str] = ()) -> None:
         self._command = [*worker_command(folder), *more]
         self._workers: list[tuple[subprocess.Popen[bytes], IO[bytes]]] = []
+        self._ends: list[WorkerEnd] = []
 
     @property
     def pids(self) -> list[int]:
@@ -60,9 +61,9 @@ class Processes:
 
     def ended(self) -> list[WorkerEnd]:
         """Return the ends of workers that were not returned before."""
-        over = [(worker, said) for worker, said in self._workers if worker.poll() is not None]
-        self._workers = [one for one in self._workers if one not in over]
-        return [_end_of(worker, said) for worker, said in over]
+        self._collect()
+        ends, self._ends = self._ends, []
+        return ends
 
     def stop(self) -> None:
         """Send SIGTERM to all workers, and wait for their ends."""
@@ -71,6 +72,12 @@ class Processes:
                 worker.send_signal(signal.SIGTERM)
         for worker, _ in self._workers:
             worker.wait()
+        self._collect()
+
+    def _collect(self) -> None:
+        over = [(worker, said) for worker, said in self._workers if worker.poll() is not None]
+        self._workers = [one for one in self._workers if one not in over]
+        self._ends += [_end_of(worker, said) for worker, said in over]
 
 
 def _end_of(worker: "subprocess.Popen[bytes]", said: IO[bytes]) -> WorkerEnd:
