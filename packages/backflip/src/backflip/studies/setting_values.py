@@ -66,6 +66,8 @@ def nearby_values(setting: Setting, default: Any) -> list[Any]:
     if setting.choices or setting.kind is str:
         return []
     if setting.kind is tuple:
+        if not default:
+            return [(16,)]  # no hidden layer; one is the nearest
         return [tuple(max(width // 4, 1) for width in default), tuple(4 * w for w in default)]
     if default == 0:
         found: list[Any] = [1, 8] if setting.kind is int else [0.01, 0.1]

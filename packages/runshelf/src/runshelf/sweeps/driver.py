@@ -67,10 +67,11 @@ def drive(
     finished = -1
     try:
         while True:
+            # Before the state is read: workers end by themselves when no block is open.
+            ends = [end for end in engine.ended() if end.status != 0]
             state = state_of_sweep(sweep, known)
             show(progress_of(state))
-            ends = [end for end in engine.ended() if end.status != 0]
-            for end in ends:
+            for end in ends if state.open else ():
                 say(f"a worker ended ({_how(end)})")
             if len(known) > finished:
                 finished, deaths = len(known), []

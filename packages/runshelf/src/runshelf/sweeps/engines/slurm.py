@@ -42,7 +42,7 @@ class Slurm:
     """
 
     def __init__(self, folder: Path, options: Mapping[str, str]) -> None:
-        submitit = _imported()
+        self._submitit = submitit = _imported()
         self._folder = folder
         self._command = shlex.join(worker_command(folder))
         self._own = {name: options[name] for name in _OWN if name in options}
@@ -113,11 +113,10 @@ class Slurm:
             time.sleep(0.2)
 
     def _script(self, size: int) -> str:
-        from submitit.slurm.slurm import _make_sbatch_string  # noqa: PLC0415  (an extra)
-
         parameters: dict[str, Any] = {"array_parallelism": size, **self._parameters}
         folder = self._folder / LOGS
-        return _make_sbatch_string(self._command, folder, map_count=size, **parameters)
+        make = self._submitit.slurm.slurm._make_sbatch_string
+        return make(self._command, folder, map_count=size, **parameters)
 
     def _array_limit(self) -> int:
         if "array_limit" in self._own:
