@@ -19,7 +19,7 @@ from backflip.studies.setting_values import BUDGET, as_value, defaults_of, off_v
 from backflip.training.build import env_args_of, spec_of
 from backflip.training.renamed_settings import current_names
 from runshelf.errors import UsageError
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 from runshelf.store.run import Run
 from runshelf.sweeps.ranking import Standing
 from runshelf.sweeps.space import Value, as_text

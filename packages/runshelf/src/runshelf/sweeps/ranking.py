@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from runshelf.formatting import plural
-from runshelf.statistics import mean_interval
+from runshelf.statistics.intervals import mean_interval
 from runshelf.sweeps.blocks import Purpose
 from runshelf.sweeps.definition import Definition
 from runshelf.sweeps.results import BlockResult
