@@ -19,8 +19,8 @@ from runshelf.sweeps.space import Choice
 from runshelf.sweeps.state import state_of_sweep
 
 PROGRAM = """
-import os, sys, time
-time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
+import pathlib, sys, time
+time.sleep(float(pathlib.Path("seconds").read_text()))
 print("score =", float(sys.argv[1]) + int(sys.argv[2]) % 7)
 """
 # A stand-in for Slurm: sbatch runs the elements of an array as processes of this machine.
@@ -75,6 +75,7 @@ for job in sys.argv[1:]:
 def sweep(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     (tmp_path / "toy.py").write_text(PROGRAM)
+    (tmp_path / "seconds").write_text("0")
     definition = Definition(
         command=(sys.executable, str(tmp_path / "toy.py"), "{lr}", "{seed}"),
         cwd=str(tmp_path), home=str(tmp_path), space={"lr": Choice((1, 2))}, search="grid",
@@ -103,7 +104,7 @@ ENGINES = [
     ("processes", {}),
     pytest.param(("slurm", {"poll": "0"}), marks=pytest.mark.medium),
     pytest.param(("slurm", {"cluster": "local"}), marks=pytest.mark.medium),
-    pytest.param(("ray", {}), marks=pytest.mark.slow),
+    pytest.param(("ray", {"address": "local"}), marks=pytest.mark.slow),
 ]
 
 
@@ -140,8 +141,8 @@ def test_an_engine_runs_a_sweep_to_its_end(sweep, engine):
 
 @pytest.mark.medium
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")
-def test_stopped_workers_give_their_blocks_up(sweep, engine, monkeypatch):
-    monkeypatch.setenv("TOY_SECONDS", "600")
+def test_stopped_workers_give_their_blocks_up(sweep, engine, tmp_path):
+    (tmp_path / "seconds").write_text("600")
     engine.start(2)
     assert engine.alive() == 2
     wait_for(lambda: len(list(sweep.folder.glob("blocks/*.claim-1"))) == 2)
@@ -154,8 +155,8 @@ def test_stopped_workers_give_their_blocks_up(sweep, engine, monkeypatch):
 
 
 @pytest.mark.medium
-def test_killed_workers_are_replaced(sweep, monkeypatch):
-    monkeypatch.setenv("TOY_SECONDS", "0.5")
+def test_killed_workers_are_replaced(sweep, tmp_path):
+    (tmp_path / "seconds").write_text("0.5")
     engine, said = Processes(sweep.folder), []
     engine.start(2)
     wait_for(lambda: list(sweep.folder.glob("blocks/*.claim-1")))

@@ -29,8 +29,8 @@ class Ray:
 
     Args:
         folder: the folder of the sweep.
-        options: `address` of an existing cluster, by default that of RAY_ADDRESS, else a new one
-            on this machine; `cpus`, `gpus` and `memory` in bytes of each block.
+        options: `address` of an existing cluster, by default that of RAY_ADDRESS, else one that
+            runs on this machine, else a new one; `cpus`, `gpus` and `memory` in bytes of each block.
 
     Raises:
         UsageError: Ray is not installed, or an option is invalid.
