@@ -21,6 +21,7 @@ from runshelf.sweeps.worker import DRIVER
 
 _OPTIONS = {"address": "auto", "cpus": "1", "gpus": "1", "memory": "4e9"}
 _STOP_SECONDS = 30.0
+_LOOK_SECONDS = 0.5
 
 
 @final
@@ -30,7 +31,8 @@ class Ray:
     Args:
         folder: the folder of the sweep.
         options: `address` of an existing cluster, by default that of RAY_ADDRESS, else one that
-            runs on this machine, else a new one; `cpus`, `gpus` and `memory` in bytes of each block.
+            runs on this machine, else a new one; `cpus`, `gpus` and `memory` in bytes of each
+            block.
 
     Raises:
         UsageError: Ray is not installed, or an option is invalid.
@@ -140,8 +142,12 @@ def _work(command: list[str], environ: dict[str, str]) -> tuple[int, str]:
         env=environ,
         start_new_session=True,
     )
+    said = None
     try:
-        _, said = worker.communicate()
+        while said is None:
+            # A cancellation is raised between two instructions: it interrupts no long wait.
+            with suppress(subprocess.TimeoutExpired):
+                said = worker.communicate(timeout=_LOOK_SECONDS)[1]
     except BaseException:  # the task is cancelled: the worker gives its block up
         with suppress(ProcessLookupError):
             worker.send_signal(signal.SIGTERM)
