@@ -146,7 +146,7 @@ def test_every_hyper_parameter_moves_within_its_bounds(name):
 @pytest.mark.slow
 def test_sensitivity_on_cartpole_for_real(tmp_path, capsys):
     words = ["sensitivity", "cem", "CartPole-v1", "--over", "elite_fraction=0.1,0.5"]
-    words += ["--seeds", "2", "--env-steps", "20000", "--home", str(tmp_path), "--json"]
+    words += ["--seeds", "2", "--env-steps", "25000", "--home", str(tmp_path), "--json"]
     assert main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["blocks"]["done"] == 2
