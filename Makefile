@@ -80,7 +80,7 @@ bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (b
 	$(bin)/python benchmarks/log.py
 
 lock: .venv/dev.stamp ## resolve requirements/*.txt from the pyproject.toml files
-	$(compile) --upgrade --extra atari --extra dm_control --extra mujoco --group build --group dev --output-file requirements/dev.txt $(projects)
+	$(compile) --upgrade --extra atari --extra dm_control --extra mujoco --extra optuna --extra ray --extra slurm --group build --group dev --output-file requirements/dev.txt $(projects)
 	$(compile) --upgrade --group build --constraint requirements/dev.txt --output-file requirements/base.txt $(projects)
 
 clean: ## remove the environment and the caches; runs/ stays

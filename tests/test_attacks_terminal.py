@@ -107,6 +107,14 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "look": ["look EVIL", "look dot --env-arg EVIL=1"],
     "play": ["play EVIL"],
+    "sweep": [
+        *("sweep EVIL", "sweep EVIL --over EVIL=1 -- EVIL {EVIL} {seed}", "sweep x --over EVIL"),
+        *("sweep x --over lr=EVIL -- x {lr} {seed}", "sweep x --over lr=1 -- x {EVIL} {seed}"),
+        *("sweep --EVIL", "sweep x --engine EVIL", "sweep train EVIL EVIL --over EVIL=1"),
+        "sweep x --over lr=1 --engine EVIL -- EVIL {lr} {seed}",
+    ],
+    "ablate": ["ablate EVIL", "ablate OTHER", "ablate --EVIL"],
+    "sensitivity": ["sensitivity EVIL EVIL", "sensitivity ppo EVIL", "sensitivity ppo --EVIL"],
     "restore": ["restore", "restore EVIL", "restore RUN"],
     "rm": ["rm EVIL", "rm RUN"],
 }

@@ -12,12 +12,14 @@ from runshelf.cli import (
     pages,
     recording,
     registering,
+    sweeping,
     trusting,
     work,
 )
 from runshelf.cli.command_line import Program, run_program
 
-# backflip has these too. Its own `serve` also serves the labelling page of a run.
+# backflip has these too. Its own `serve` also serves the labelling page of a run, and its own
+# `sweep` knows the command lines of its algorithms.
 SHARED_COMMANDS = (
     recording.add,
     finding.add,
@@ -36,7 +38,7 @@ PROGRAM = Program(
     name="runshelf",
     description="Record the runs of any program: code, output, metrics, and how to run it again.",
     epilog="Runs are kept in runs/ of --home, of RUNSHELF_HOME, or of the current folder.",
-    commands=(*SHARED_COMMANDS, pages.add_serve),
+    commands=(*SHARED_COMMANDS, sweeping.add, pages.add_serve),
 )
 
 

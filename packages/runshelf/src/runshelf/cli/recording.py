@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from runshelf.store.run import RunInfo
 
 RUNS_A_PROGRAM = ("run",)
+_PROGRAM_AFTER_DASHES = ("sweep",)  # what comes before `--` is not the program
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -176,6 +177,9 @@ def split_program(
     The program begins after `--`, or with the first word that is neither one of our options nor the
     value of one.
     """
+    if argv and argv[0] in _PROGRAM_AFTER_DASHES and "--" in argv:
+        index = list(argv).index("--")
+        return list(argv[:index]), list(argv[index + 1 :])
     if not argv or argv[0] not in RUNS_A_PROGRAM:
         return list(argv), []
     options = commands[argv[0]]._option_string_actions

@@ -27,7 +27,7 @@ from runshelf.registrations.registration import (
 from runshelf.store.home import make_shared, shared
 from runshelf.store.opening import read_whole
 from runshelf.store.records import LinesWriter, read_lines
-from runshelf.store.writing import make_folder, write_new
+from runshelf.store.writing import make_folder, write_once
 
 FOLDER = "registrations"
 
@@ -93,7 +93,7 @@ def register(home: Path, name: str, registration: Registration, *, reason: str =
     with LinesWriter(folder.parent / _HASHES) as hashes:
         hashes.write({"name": name, "version": version, "sha256": digest(data)})
         hashes.sync()
-    if not write_new(folder, f"{version}.json", data):
+    if not write_once(folder, f"{version}.json", data, mode=0o444):
         raise UserFacingError(
             f"another process has just registered `{name}`: look at it with "
             f"runshelf register {name} --show"

@@ -26,6 +26,7 @@ from runshelf.steady_clock import SteadyClock
 from runshelf.store.files import disk_errors, disk_full, is_disk_full
 from runshelf.store.home import RUNS, TRASH, make_run_folder, shared
 from runshelf.store.liveness import HeartbeatWriter
+from runshelf.store.membership import membership
 from runshelf.store.opening import NoFile, opened, read_whole
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json, to_line
 from runshelf.store.run_ids import SHORT, is_ulid, matching, new_ulid, short_id
@@ -270,6 +271,7 @@ def create_run(
         "versions": _versions(),
         "hardware": hardware(),
         **{name: value for name, value in asdict(info).items() if value},
+        **membership(),
     }
     to_line(manifest)  # raises before a folder is created
     folder = _make_folder(home, ulid)

@@ -83,25 +83,29 @@ def keep_file(folder: Path, path: str, data: bytes) -> None:
         _rename(at, partial, name)
 
 
-def write_new(folder: Path, path: str, data: bytes) -> bool:
-    """Write a file that must not exist yet, whole and synced; return whether it was written.
+def write_once(folder: Path, path: str, data: bytes, mode: int = 0o666) -> bool:
+    """Write a file unless it exists; of several processes, also on several machines, one succeeds.
 
-    Of several processes that write the same file, one succeeds.
+    A reader sees no file or all of `data`. The file survives a power cut.
+
+    Returns:
+        Whether this call has written the file.
 
     Raises:
-        UserFacingError: the disk is full or the file cannot be written; there is no part of it.
+        UserFacingError: the disk is full or the file cannot be written.
     """
     with disk_errors(folder / path), _at(folder, path) as (at, name):
         partial = partial_of(f"{name}.{os.getpid()}-{os.urandom(4).hex()}")
-        _write_new(at, partial, data, 0o444, synced=True)
+        _write_new(at, partial, data, mode, synced=True)
         try:
             os.link(partial, name, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
         except FileExistsError:
-            return False
+            # On a network file system, the answer to a link that was made may have been lost.
+            return _status(at, partial).st_nlink == 2
         finally:
             os.unlink(partial, dir_fd=at)
         os.fsync(at)
-    return True
+        return True
 
 
 def write_whole(path: Path, data: bytes) -> None:

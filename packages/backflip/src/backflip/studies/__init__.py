@@ -1,0 +1,1 @@
+"""Studies of an algorithm's settings, each a sweep underneath: ablation and sensitivity."""

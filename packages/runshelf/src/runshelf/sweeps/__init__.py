@@ -1,0 +1,1 @@
+"""Sweeps: many configurations over many seeds, as blocks that any number of workers run."""

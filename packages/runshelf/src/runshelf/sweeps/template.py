@@ -1,0 +1,79 @@
+"""The command template of a sweep: a command line with `{placeholders}`, without a shell."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runshelf.errors import UsageError, did_you_mean
+from runshelf.sweeps.space import RESERVED, Space, Values, text_of
+
+_PLACEHOLDER = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
+_OF_BLOCK = ("first_seed", "seeds")
+_OWN_PROGRAM = "backflip"
+_RECORD_THEMSELVES = ("train", "teach")
+
+
+def placeholders(command: Sequence[str]) -> set[str]:
+    """Return the names of the placeholders in a command line; `{{name}}` is text."""
+    return {name for word in command for name in _PLACEHOLDER.findall(word)}
+
+
+def check_template(command: Sequence[str], space: Space) -> None:
+    """Check that a command line has a place for each parameter and for the seed.
+
+    Raises:
+        UsageError: a placeholder is unknown or missing.
+    """
+    if not command:
+        raise UsageError(
+            "a new sweep needs a command after `--`: runshelf sweep NAME --over lr=1e-4..1e-2:log "
+            "-- python train.py --lr {lr} --seed {seed}"
+        )
+    used = placeholders(command)
+    unknown = sorted(used - set(space) - set(RESERVED))
+    if unknown:
+        hint = did_you_mean(unknown[0], [*space, *RESERVED])
+        raise UsageError(f"the command has `{{{unknown[0]}}}`, which no --over names{hint}")
+    missing = [name for name in space if name not in used]
+    if missing:
+        raise UsageError(
+            f"the command has no `{{{missing[0]}}}`, so every value of `{missing[0]}` would run "
+            f"the same program; add it, as in --{missing[0]} {{{missing[0]}}}"
+        )
+    if not used & {"seed", "first_seed"}:
+        raise UsageError(
+            "the command has no `{seed}`, so every seed would run the same program; add it, as in "
+            "--seed {seed}"
+        )
+    if "seed" in used and used & set(_OF_BLOCK):
+        raise UsageError(
+            "the command has `{seed}` and `{first_seed}` or `{seeds}`: use `{seed}` for one seed "
+            "in each process, or the other two for several"
+        )
+    if records_itself(command) and "--home" in command:
+        raise UsageError("leave `--home` out of the command: the sweep's home is used")
+
+
+def takes_many_seeds(command: Sequence[str]) -> bool:
+    """Return whether one process of a command runs several seeds."""
+    return "seeds" in placeholders(command)
+
+
+def filled(command: Sequence[str], values: Values, first_seed: int, seeds: int) -> list[str]:
+    """Return a command line with values in place of its placeholders."""
+    texts = {name: text_of(value) for name, value in values.items()}
+    texts |= {"seed": str(first_seed), "first_seed": str(first_seed), "seeds": str(seeds)}
+    return [_filled(word, texts) for word in command]
+
+
+def _filled(word: str, texts: Mapping[str, Any]) -> str:
+    replaced = _PLACEHOLDER.sub(lambda found: texts.get(found[1], found[0]), word)
+    return re.sub(r"\{\{(\w+)\}\}", r"{\1}", replaced)
+
+
+def records_itself(command: Sequence[str]) -> bool:
+    """Return whether a command line is `backflip train ...` or `backflip teach ...`.
+
+    Such a program records its own run, and a killed run can be resumed.
+    """
+    return len(command) > 1 and command[0] == _OWN_PROGRAM and command[1] in _RECORD_THEMSELVES
