@@ -16,7 +16,7 @@ from runshelf.statistics.resampling import SEED, percentile_ends, resampled
 from runshelf.statistics.scores import Scores
 
 # Sets of scores of all environments, one set a row: the scores themselves or resamples of them.
-Sets = Mapping[str, Float[np.ndarray, "sets runs"]]
+Sets = Mapping[str, Float[np.ndarray, "sets _"]]
 Aggregate = Callable[[Sets], Float[np.ndarray, " sets"]]
 
 
@@ -93,14 +93,14 @@ def performance_profile(
 
 
 def _above(
-    pooled: Float[np.ndarray, "sets runs"], thresholds: Float[np.ndarray, " thresholds"]
+    pooled: Float[np.ndarray, "sets pooled"], thresholds: Float[np.ndarray, " thresholds"]
 ) -> Float[np.ndarray, "sets thresholds"]:
     """Return the share of each set that is above each threshold."""
     below = [np.searchsorted(row, thresholds, "right") for row in np.sort(pooled, axis=1)]
     return 1.0 - np.array(below) / pooled.shape[1]
 
 
-def _pooled(sets: Sets) -> Float[np.ndarray, "sets runs"]:
+def _pooled(sets: Sets) -> Float[np.ndarray, "sets pooled"]:
     """Return the runs of all environments side by side."""
     return np.concatenate(list(sets.values()), axis=1)
 

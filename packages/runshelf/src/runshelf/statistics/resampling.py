@@ -15,7 +15,7 @@ SEED = 0
 
 def resampled(
     scores: Scores, seed: int = SEED, resamples: int = RESAMPLES
-) -> Mapping[str, Float[np.ndarray, "resamples runs"]]:
+) -> Mapping[str, Float[np.ndarray, "resamples _"]]:
     """Return resamples of the runs of each environment, drawn independently of each other."""
     rng = np.random.default_rng(seed)
     return {
