@@ -1,6 +1,9 @@
 """What may be decided now, and the digest of a week."""
 
 import json
+import os
+import shlex
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,10 +15,13 @@ from runshelf.cli.main import main
 from runshelf.errors import UsageError
 from runshelf.index.run_index import open_index
 from runshelf.recorder.budget import write_weekly
+from runshelf.registrations.kept import register
+from runshelf.registrations.registration import Hypothesis, Registration
 from runshelf.store.diagnosis import write_diagnosis
 from runshelf.store.run import open_run
 from runshelf.worklog import decisions, hours
-from runshelf.worklog.decisions import Decision, Now, facts_of, look_at, open_decisions
+from runshelf.worklog.decisions import Now, facts_of, look_at, open_decisions
+from runshelf.worklog.facts import Decision
 from runshelf.worklog.notes import write_note
 from runshelf.worklog.premortems import write_outcome, write_premortem
 from runshelf.worklog.week import as_markdown, begin_of, digest_of
@@ -172,3 +178,63 @@ def test_the_begin_of_a_digest() -> None:
     for wrong in ("soon", "", "d", "2027-01-01", "9999999d", "2026-13-01"):
         with pytest.raises(UsageError, match="--since"):
             begin_of(wrong, noon)
+
+
+REGISTERED = Registration(
+    "does b learn faster than a?",
+    (Hypothesis("faster", "b ends higher"),),
+    "episode_return_mean",
+    2,
+)
+
+
+def seeds_of(home: Path, rate: float, seeds: int, **info: object) -> list[Path]:
+    """Make finished runs of one configuration."""
+    config = {"learning_rate": rate}
+    return [
+        done(home, seed, points=3, config=config | {"seed": seed}, **info) for seed in range(seeds)
+    ]
+
+
+def test_a_registration_is_open_when_all_groups_have_their_seeds(tmp_path: Path) -> None:
+    kept = register(tmp_path, "rates", REGISTERED)
+    carried = {"registered": kept.carried()}
+    seeds_of(tmp_path, 0.1, 2, **carried)
+    assert kinds(tmp_path) == []  # one group is no comparison
+    seeds_of(tmp_path, 0.2, 1, **carried)
+    assert kinds(tmp_path) == []  # a seed is missing
+    (*_, last) = seeds_of(tmp_path, 0.2, 2, **carried)
+    (decision,) = now(tmp_path).decisions
+    assert decision.kind == "registration"
+    assert decision.text.startswith("does b learn faster than a? (rates: 2 groups of 2 seeds")
+    program, *groups = shlex.split(decision.command)
+    assert main([program, *groups, "--home", str(tmp_path)]) == 0
+    write_note(tmp_path, "runs", "yes", run=open_run(last))
+    assert kinds(tmp_path) == []
+
+
+def test_runs_of_another_version_or_of_no_registration_do_not_complete_it(tmp_path: Path) -> None:
+    first = register(tmp_path, "rates", REGISTERED)
+    seeds_of(tmp_path, 0.1, 2, registered=first.carried())
+    seeds_of(tmp_path, 0.2, 2)
+    assert kinds(tmp_path) == []
+    second = register(tmp_path, "rates", REGISTERED, reason="the metric was wrong")
+    seeds_of(tmp_path, 0.3, 2, registered=second.carried())
+    assert kinds(tmp_path) == []
+
+
+@pytest.mark.medium
+def test_a_sweep_is_open_until_it_has_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    score = "import sys; print('score =', float(sys.argv[1]) + int(sys.argv[2]) % 3)"
+    template = [sys.executable, "-c", score, "{lr}", "{seed}"]
+    asked = ["--over", "lr=1,2", "--seeds", "2", "--metric", "score"]
+    home = ["--home", str(tmp_path)]
+    assert main(["sweep", "rates", *asked, *home, "--", *template]) == 0
+    (decision,) = [one for one in now(tmp_path).decisions if one.kind == "sweep"]
+    assert "The sweep rates has ended: 2 configurations" in decision.text
+    assert main([*shlex.split(decision.command), *home]) == 0
+    assert "sweep" not in kinds(tmp_path)

@@ -87,6 +87,6 @@ def _notes(
     if without := [label for label in some if label not in labels]:
         notes.append(f"left out, since they lack an environment: {', '.join(without)}")
     least = min(len(side.seeds) for one in usable for side in one.sides)
-    if least < 5:
+    if least < 10:
         notes.append(f"with {least} seeds in an environment, these intervals are too narrow")
     return notes

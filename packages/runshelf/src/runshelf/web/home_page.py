@@ -13,7 +13,8 @@ from runshelf.index.run_index import Index
 from runshelf.store.progress import Progress, progress_of
 from runshelf.web.manifest import is_readable_aside, read_manifest
 from runshelf.web.runs_table import quoted
-from runshelf.worklog.decisions import MOST_RUNS, Decision, Facts, open_decisions
+from runshelf.worklog.decisions import MOST_RUNS, open_decisions
+from runshelf.worklog.facts import Decision, Facts
 from runshelf.worklog.notes import read_notes
 
 MOST_SHOWN = 8

@@ -6,7 +6,7 @@ Each source of decisions is a function in `SOURCES`; another one takes one line 
 import os
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, final
@@ -19,8 +19,9 @@ from runshelf.recorder.budget import read_weekly, spent_this_week
 from runshelf.store.diagnosis import read_diagnosis
 from runshelf.store.progress import Progress, progress_of
 from runshelf.store.run import open_run
+from runshelf.worklog.experiments import complete_registrations, unreported_sweeps
+from runshelf.worklog.facts import Decision, Facts, Source
 from runshelf.worklog.hours import overlong_stage
-from runshelf.worklog.note_text import Note
 from runshelf.worklog.notes import expected_next, read_notes
 from runshelf.worklog.premortems import FILE, read_premortem
 from runshelf.worklog.questions import questions_of
@@ -29,40 +30,6 @@ MOST_RUNS = 1_000  # the newest; what older runs leave open is no longer looked 
 MOST_LOOKED_AT = 50  # runs whose files are read
 _SHOWN = 160  # characters of a text
 _NEARLY = 0.8  # of the weekly budget
-
-
-@final
-class Facts(NamedTuple):
-    """What decisions follow from.
-
-    Attributes:
-        home: the home.
-        rows: its newest runs, newest first.
-        notes: its notes, oldest first.
-    """
-
-    home: Path
-    rows: Sequence[RunRow]
-    notes: Sequence[Note]
-
-
-@final
-class Decision(NamedTuple):
-    """Something that may be decided now.
-
-    Attributes:
-        kind: what it is: budget, hours, question, premortem, finding or next.
-        text: it in words.
-        command: what to type to settle it, after the program's name; may be empty.
-        run: the id of its run; empty without one.
-        since: since when, in Unix seconds.
-    """
-
-    kind: str
-    text: str
-    command: str
-    run: str
-    since: float
 
 
 @final
@@ -84,9 +51,6 @@ class Now(NamedTuple):
     def seconds_to_next(self) -> float | None:
         """The estimated seconds until the next run ends; None without an estimate."""
         return min((s for s in map(_left, self.upcoming) if s is not None), default=None)
-
-
-Source = Callable[[Facts], Iterable[Decision]]
 
 
 def facts_of(home: Path, index: Index) -> Facts:
@@ -183,7 +147,16 @@ def _next(facts: Facts) -> Iterable[Decision]:
         yield Decision("next", text, command, "", note.time or 0.0)
 
 
-SOURCES: tuple[Source, ...] = (budget_state, _hours, _questions, _findings, _premortems, _next)
+SOURCES: tuple[Source, ...] = (
+    budget_state,
+    _hours,
+    complete_registrations,
+    unreported_sweeps,
+    _questions,
+    _findings,
+    _premortems,
+    _next,
+)
 
 
 def _upcoming(row: RunRow, rows: Sequence[RunRow]) -> Upcoming:

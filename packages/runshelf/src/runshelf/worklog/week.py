@@ -11,7 +11,7 @@ from runshelf.errors import UsageError
 from runshelf.formatting import cut, number, plural
 from runshelf.index.rows import RunRow
 from runshelf.recorder.budget import read_weekly, spent_this_week, week_start
-from runshelf.worklog.decisions import Facts
+from runshelf.worklog.facts import Facts
 from runshelf.worklog.hours import HOUR, forecast, read_ledger, seconds_between, works_until
 from runshelf.worklog.inferred_hours import commit_moments, inferred_works
 from runshelf.worklog.note_text import Note

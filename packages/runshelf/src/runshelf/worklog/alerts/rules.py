@@ -19,7 +19,8 @@ from runshelf.store.periods import finite
 from runshelf.store.progress import Tail, read_tail, time_of_last_line
 from runshelf.store.results import is_return
 from runshelf.store.run import open_run
-from runshelf.worklog.decisions import Facts, budget_state
+from runshelf.worklog.decisions import budget_state
+from runshelf.worklog.facts import Facts
 
 RETURN = "return"  # stands for the return of the run, whatever its name
 AXES = ("env_steps", "updates", "episodes", "seconds")
