@@ -309,6 +309,18 @@ def test_every_format_has_the_same_numbers(tmp_path: Path, compare: Shell) -> No
     assert 'class="failed"' in html
 
 
+@pytest.mark.parametrize(("points", "drawn"), [(1, False), (20, True)])
+def test_curves_and_areas_are_shown_where_a_seed_has_several_values(
+    tmp_path: Path, compare: Shell, points: int, drawn: bool
+) -> None:
+    for group in ("a group", "b group"):
+        make_group(tmp_path, group, [10, 11], points=points, config={"name": group})
+    page = tmp_path / "c.html"
+    text = compare("a group", "b group", "--html", str(page))
+    assert ("area under the curve" in text) is drawn
+    assert (f"{METRIC} along" in page.read_text()) is drawn
+
+
 def test_hostile_names_are_escaped_everywhere(tmp_path: Path, compare: Shell) -> None:
     evil = "<script>alert(1)</script> $\\x|`*\x1b[31m"
     make_group(tmp_path, evil, [1.0, 2.0, 3.0, 4.0])

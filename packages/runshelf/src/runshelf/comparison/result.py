@@ -101,6 +101,12 @@ class EnvironmentResult:
     reference: Reference | None
     threshold: float | None = None
 
+    @property
+    def has_curves(self) -> bool:
+        """Whether a seed has more than one value, so that there is a curve and an area."""
+        seeds = [seed for side in self.sides for seed in side.seeds]
+        return any(seed.outline and seed.outline.values > 1 for seed in seeds)
+
 
 @final
 @dataclass(frozen=True)

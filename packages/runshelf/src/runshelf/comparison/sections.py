@@ -192,14 +192,14 @@ def _sides(result: ComparisonResult, one: EnvironmentResult) -> Table:
     fails = any(side.failures for side in one.sides)
     heads += ["failures"] if fails else []
     heads += [_reaching(result, one.threshold)] if one.threshold is not None else []
-    heads += ["area under the curve"]
+    heads += ["area under the curve"] if one.has_curves else []
     rows = [
         (
             *(side.label, str(len(side.seeds)), span(side.mean)),
             *(_or_dash(side.median), _or_dash(side.worst)),
             *((str(side.failures),) if fails else ()),
             *((_share(side),) if one.threshold is not None else ()),
-            _area(side),
+            *((_area(side),) if one.has_curves else ()),
         )
         for side in one.sides
     ]

@@ -73,7 +73,8 @@ def pictures_of(results: Sequence[ComparisonResult], section: Section) -> list[P
     if name == ACROSS:
         return [] if result.across is None else _across(result.across, result.labels)
     env = next(one for one in result.environments if one.env == name)
-    return [_curves(result, env), _seeds(result, env), *_differences(env)]
+    curves = [_curves(result, env)] if env.has_curves else []
+    return [*curves, _seeds(result, env), *_differences(env)]
 
 
 def styles_of(labels: Sequence[str]) -> dict[str, LineStyle]:
