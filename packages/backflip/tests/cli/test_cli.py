@@ -212,6 +212,7 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
             "parent": None,
             "budget_seconds": None,
             "cost_per_hour": None,
+            "registered": None,
         },
         "argv": ["backflip", *f"train ppo x {options}".split()],
     }

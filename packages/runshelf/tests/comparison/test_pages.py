@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 from packages.runshelf.tests.comparison.homes import make_group, make_run
 from packages.runshelf.tests.web.pages import page, serving
-from tests.browser import browser, open_page
 
 from runshelf.cli.main import main
-
-__all__ = ["browser", "open_page"]  # fixtures
 
 pytestmark = pytest.mark.medium
 
