@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float, Shaped, UInt32
 
 from backflip.core.types import Transition
 
+TIE = 0.5  # `LabelledComparison.left_preferred` of a tie
 TIE_WIDTH = "reward_model_tie_width"  # metric: θ of `core.losses.answer_probabilities`, in logits
 
 

@@ -15,9 +15,7 @@ from backflip.core.trees import stack_rows
 from backflip.core.types import Transition
 from backflip.drivers.driver import Driver, Learner
 from backflip.rewards.exploring import MayExplore, exploring_reward
-from backflip.rewards.interface import LabelledComparison, RewardModel
-
-TIE = 0.5  # `LabelledComparison.left_preferred` of a tie
+from backflip.rewards.interface import TIE, LabelledComparison, RewardModel
 
 
 @final

@@ -30,6 +30,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
 from backflip.preferences.schedule import fresh_schedule, label_schedule
 from backflip.rewards.interface import (
+    TIE,
     TIE_WIDTH,
     LabelledComparison,
     ObservedClip,
@@ -39,7 +40,7 @@ from backflip.training.build import Built, env_args_of
 from backflip.training.candidate_clips import RandomClips
 from backflip.training.continuation import before_of, planned, pretraining_updates
 from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
-from backflip.training.exploring import TIE, Exploring
+from backflip.training.exploring import Exploring
 from backflip.training.finished import with_more
 from backflip.training.fresh_checks import FreshChecks, health_of_checks, metrics_of
 from backflip.training.initial_labels import Start, import_initial_labels, initial_reward

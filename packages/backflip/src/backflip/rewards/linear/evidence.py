@@ -45,8 +45,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, UInt32
 
+from backflip.rewards.interface import TIE
 from backflip.rewards.linear.posterior import (
-    TIE,
     Answers,
     Design,
     MostProbable,

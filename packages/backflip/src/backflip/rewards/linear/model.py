@@ -18,6 +18,7 @@ from backflip.core.trees import stack_rows
 from backflip.core.types import Transition
 from backflip.rewards.inputs import CLIPS_AT_ONCE, ClipEncoder, EncodedClip, apply_to_steps
 from backflip.rewards.interface import (
+    TIE,
     TIE_WIDTH,
     Embedding,
     Fitted,
@@ -26,7 +27,6 @@ from backflip.rewards.interface import (
     Opinions,
 )
 from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
-from backflip.rewards.linear.posterior import TIE
 from backflip.rewards.linear.steps import StepCache, Steps
 from backflip.rewards.measures import (
     LARGEST_REWARD,

@@ -18,11 +18,11 @@ from jaxtyping import Float, Int
 from scipy.linalg import cho_solve
 
 from backflip.core.losses import NO_TIES
+from backflip.rewards.interface import TIE
 
 NEWTON_STEPS = 30  # at most
 HALVINGS = 5  # at most, of a step that is too long; with noise the log-likelihood is not concave
 SMALLEST_GAIN = 1e-2  # in nats: a step that gains less is the last one
-TIE = 0.5  # `left_preferred` of a tie
 WIDTH_DEVIATION = 1.0  # prior standard deviation of log θ, around 0
 LARGEST_WIDTH_STEP = 1.0  # of log θ, in one step
 # With at least this many labels for each feature, matrices of features cost less than of labels.

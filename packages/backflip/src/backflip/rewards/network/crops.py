@@ -24,9 +24,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
+from backflip.rewards.interface import TIE
 from backflip.rewards.network.losses import Labelled
-
-TIE = 0.5  # `left_preferred` of a tie
 
 
 def shortest_length(length: int, share: float) -> int:
