@@ -86,6 +86,12 @@ def test_the_number_of_clips_is_as_asked_and_all_differ():
     assert len(few.clips) == 6
 
 
+def test_a_record_too_short_for_a_clip_has_no_clips():
+    short = hanging(horizon=LENGTH - 1)
+    found = some_clips(np.random.default_rng(1), short, LENGTH, 40, shown=False, rare=20)
+    assert found.clips == found.begins == []
+
+
 def test_rare_clips_are_those_of_the_greedy_rule_computed_slowly():
     features = np.random.default_rng(2).normal(size=(30, 3))
     covered, expected = list(range(8)), []

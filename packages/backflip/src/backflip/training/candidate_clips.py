@@ -22,14 +22,13 @@ from backflip.preferences.clips import (
     with_pictures,
 )
 from backflip.preferences.queries import greedy_cover
-from backflip.rewards.interface import LabelledComparison
-from backflip.rewards.linear.posterior import TIE
+from backflip.rewards.interface import TIE, LabelledComparison
 
 CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
 END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
 RARE_SHARE = 0.5  # of clips of rare behaviour, while most answers are ties
 MANY_TIES = 0.5  # share of ties above which most answers are ties
-SEARCHED = 3_000  # windows among which rare ones are searched for; more cost seconds a round
+SEARCHED = 3_000  # windows among which rare ones are searched for, in about .1 s
 
 
 class Found(NamedTuple):
@@ -99,7 +98,7 @@ def some_clips(
     first = np.flatnonzero(ends)[: round(END_SHARE * (count - rare))]
     order = order[np.concatenate([first, np.delete(np.arange(len(order)), first)])]
     chosen = order[: count - rare]
-    if rare:
+    if rare and len(order):
         some = [found[i] for i in order[:SEARCHED]]
         features = clip_features(record, some, length)
         chosen = np.concatenate([chosen, order[farthest(features, len(chosen), rare)]])
