@@ -192,7 +192,7 @@ LEVELS: dict[str, tuple[Draw, Draw]] = {
 
 
 def permutation_rows(rng: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """How often the permutation test finds a difference of means that is none, at .05."""
+    """How often the permutation test finds a difference between equal means, at .05."""
     for name, (one, other) in LEVELS.items():
         for n in (4, *SIZES[1:]):
             first, second = one(rng, (REPETITIONS, n)), other(rng, (REPETITIONS, n))

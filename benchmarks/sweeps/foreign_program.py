@@ -1,4 +1,4 @@
-"""A small real program of somebody else: tabular Q-learning on FrozenLake, one seed.
+"""A small program that knows nothing of runshelf: tabular Q-learning on FrozenLake, one seed.
 
 It prints its score, and knows nothing of runshelf.
 """

@@ -1,4 +1,4 @@
-"""200 runs of a program of somebody else as a sweep, with 3 kill -9 of workers.
+"""200 runs of a foreign program as a sweep, with 3 kill -9 of workers.
 
     python benchmarks/sweeps/killed_workers.py [--program sb3|q_learning]
 

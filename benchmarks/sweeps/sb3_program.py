@@ -1,4 +1,4 @@
-"""A program of somebody else: Stable-Baselines3's PPO on CartPole, one seed, a few updates.
+"""A foreign program: Stable-Baselines3's PPO on CartPole, one seed, a few updates.
 
 It prints its score, and knows nothing of runshelf. Run it with the Python of the peer `sb3`.
 """

@@ -29,7 +29,10 @@ class LongRunQuestion:
         self._paused, self._is_done = paused, False
 
     def __call__(self, progress: Progress) -> None:
-        """Ask if the progress says so; training waits for the answer, a minute at most."""
+        """Ask if the progress says so.
+
+        Training waits a minute for the first key, and then for the answers.
+        """
         if self._is_done or progress.folder is None or not progress.eta_seconds > LONG:
             return
         self._is_done = True

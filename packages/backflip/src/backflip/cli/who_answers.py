@@ -91,7 +91,7 @@ def display_for(
 ) -> "Generator[Report | None, None, None]":
     """Yield the progress display; None if a person answers in the same terminal.
 
-    If nobody answers queries, and there is a terminal, it asks what may go wrong with a long run.
+    If no person answers queries, and there is a terminal, it asks what may go wrong in a long run.
     """
     if teacher == "terminal":
         yield None

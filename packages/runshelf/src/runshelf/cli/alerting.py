@@ -1,4 +1,4 @@
-"""The command `alerts`: tell what happens to runs, so that nobody needs to watch them."""
+"""The command `alerts`: tell what happens to runs, instead of watching them."""
 
 import argparse
 import contextlib

@@ -56,7 +56,7 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="TEXT",
-        help="with --outcome: a risk that came true, or what nobody had expected; repeatable",
+        help="with --outcome: a risk that came true, or something unexpected; repeatable",
     )
     add_output(parser)
 
@@ -158,7 +158,7 @@ def share_of(text: str) -> float:
     """Read a probability: `30%`, `30 %` or `0.3`; a number above 1 is in percent.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a probability.
     """
     found = _SHARE.fullmatch(text.strip())
     if not found or found["text"]:
@@ -293,7 +293,7 @@ def in_words(one: "Premortem") -> str:
         mark = "came true" if risk.text.casefold() in true else "did not"
         lines.append(f"    {risk.probability:4.0%}  {risk.text}" + f"  {mark}" * one.has_outcome)
     expected = {risk.text.casefold() for risk in one.risks}
-    lines += [f"    nobody expected: {t}" for t in one.came_true if t.casefold() not in expected]
+    lines += [f"    unexpected: {t}" for t in one.came_true if t.casefold() not in expected]
     if one.has_outcome:
         lines.append(f"    it {'failed' if one.failed else 'worked'}")
     return "\n".join(lines)

@@ -179,7 +179,7 @@ def _hours_fields(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _compute(options: argparse.Namespace, now: float) -> dict[str, Any]:
-    """Return the seconds and the cost of runs, and the hours that nobody recorded."""
+    """Return the seconds and the cost of runs, and the inferred hours of work."""
     from runshelf.index.run_index import open_index
     from runshelf.recorder.budget import week_start
     from runshelf.worklog.decisions import facts_of

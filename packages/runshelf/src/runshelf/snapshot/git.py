@@ -110,7 +110,7 @@ def list_files(
 
 
 def head_of(repository: Repository) -> str:
-    """Return the commit that is checked out; empty if there is none yet."""
+    """Return the commit that is checked out; empty before the first commit."""
     return _text(query(repository, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]))
 
 

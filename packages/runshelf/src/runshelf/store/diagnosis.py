@@ -39,7 +39,7 @@ def write_diagnosis(folder: Path, findings: Mapping[str, int], in_words: str) ->
 
 
 def read_diagnosis(folder: Path) -> Diagnosis | None:
-    """Return what is wrong with the run in `folder`; None if nobody has said so."""
+    """Return what is wrong with the run in `folder`; None without a diagnosis."""
     try:
         fields = parse_record(opening.read(folder, FILE, _LARGEST))
     except (opening.NoFile, UserFacingError, ValueError):

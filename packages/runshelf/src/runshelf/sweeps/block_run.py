@@ -33,7 +33,7 @@ from runshelf.sweeps.space import Values
 from runshelf.sweeps.template import filled, records_itself
 
 POLL_SECONDS = 0.1
-_MOST_KILLS = 3  # times that the program of a block may be killed, as for want of memory
+_MOST_KILLS = 3  # times that the program of a block may be killed, as when memory runs out
 _LEAST_FREE = 16 << 20  # bytes of disk; a program that failed with less free is not to blame
 _MOST_SAID = 1 << 16
 _STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
@@ -84,7 +84,7 @@ class BlockRun:
             DiskFull: the program failed because the disk is full.
             UserFacingError: the program cannot be started.
         """
-        # Nobody else has ever claimed the block: there cannot be a run of it.
+        # The first claim of the block: it cannot have a run yet.
         run = None if self._claim.number == 1 else self._left_behind()
         for _ in range(_MOST_KILLS):
             if run is not None and state_of(run).name == "finished":

@@ -1,12 +1,12 @@
 """Claims: which worker runs a block. A claim is never given to two live workers.
 
 The first claim of a block is the file `NAME.claim-1`, the next `NAME.claim-2`, and so on. A file is
-made by a hard link, so that of several workers, on several machines, one succeeds. Whoever made the
-newest file has the block. It may be taken over, with the next file, if its holder has released it
-or is gone:
+made by a hard link, so that of several workers, on several machines, one succeeds. The worker that
+made the newest file has the block. It may be taken over, with the next file, if its holder has
+released it or is gone:
 
-- A holder on this machine is gone if its process is, and if nobody holds the lock of the block. The
-  program of the block inherits the lock, so it holds after a `kill -9` of the worker.
+- A holder on this machine is gone if its process is, and if no process holds the lock of the block.
+  The program of the block inherits the lock, so it holds after a `kill -9` of the worker.
 - A holder on another machine is gone if it has not touched its file for a minute, as measured by
   the clock of the observer: clocks are never compared.
 """
@@ -55,7 +55,7 @@ class Claim:
 
     Attributes:
         block: the name of the block.
-        number: which claim of the block it is; above 1, somebody may have begun the block.
+        number: which claim of the block it is; above 1, another worker may have begun the block.
         lock: a descriptor that the program of the block inherits.
     """
 
@@ -98,7 +98,7 @@ class Claims:
         self._seen: dict[str, tuple[Holder, float]] = {}
 
     def take(self, block: str) -> Claim | None:
-        """Return a claim of a block; None if it is done, or if somebody else has it.
+        """Return a claim of a block; None if it is done, or if another worker has it.
 
         Raises:
             UserFacingError: the disk is full, or the folder cannot be written.

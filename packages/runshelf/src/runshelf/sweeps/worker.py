@@ -65,7 +65,7 @@ class Worker:
         return self._left == 0 or (self._driver is not None and not is_alive(self._driver))
 
     def _run_one(self, state: State) -> bool:
-        """Run the first open block that nobody has; return whether there was one."""
+        """Run the first open block that no worker has; return whether there was one."""
         for block in state.open:
             claim = self._claims.take(block.name)
             if claim is not None:

@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
 @final
 class Shown(NamedTuple):
-    """A note on the page; `is_open` says whether it is a confusion that nobody has answered."""
+    """A note on the page; `is_open` says whether it is a confusion without an answer."""
 
     note: Note
     pieces: list[Piece]

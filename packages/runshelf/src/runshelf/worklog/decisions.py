@@ -134,7 +134,7 @@ def _findings(facts: Facts) -> Iterable[Decision]:
             alarms = open_run(row.folder).alarms() if row.state != "imported" else []
         said = read_diagnosis(row.folder)
         for text in [*alarms, *([said.in_words] if said and said.findings else [])]:
-            if newest < int(row.created):  # nobody has written a note about the run yet
+            if newest < int(row.created):  # there is no note about the run yet
                 command = f"note 'what I make of it' --run {row.short}"
                 words = f"{cut(' '.join(text.split()), _SHOWN)} ({_title(row)})"
                 yield Decision("finding", words, command, row.ulid, row.created)

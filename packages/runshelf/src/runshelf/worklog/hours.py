@@ -319,7 +319,7 @@ def _work(stage: str, begin: float, end: float, worked: float | None) -> Work:
 def _remarks(work: Work, worked: float | None) -> list[str]:
     if worked is None and work.passed > LONGEST:
         return [
-            f"{duration(work.passed)} passed, but nobody works so long: {duration(LONGEST)} count; "
+            f"{duration(work.passed)} passed, more than a day of work: {duration(LONGEST)} count; "
             "hours stop --worked 3h corrects this"
         ]
     if worked is None and work.passed == 0:

@@ -1,4 +1,4 @@
-"""Hours that nobody recorded, inferred from when runs were started, commits made, notes written."""
+"""Hours of work that were not recorded, inferred from starts of runs, commits and notes."""
 
 import os
 from collections.abc import Iterable, Sequence

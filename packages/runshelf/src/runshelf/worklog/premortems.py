@@ -45,7 +45,7 @@ class Premortem(NamedTuple):
         is_late: whether the run was over already, so that it is no forecast.
         has_outcome: whether the outcome is known.
         failed: whether the run failed, if that is known.
-        came_true: what went wrong, as in `risks`, and what nobody had expected.
+        came_true: what went wrong, as in `risks`, and what was not expected.
     """
 
     run: str

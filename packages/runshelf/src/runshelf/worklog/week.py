@@ -37,14 +37,14 @@ class Digest(NamedTuple):
         runs: the runs of the span, newest first.
         run_seconds: how long they ran, all together.
         hours: seconds of people by stage.
-        inferred: seconds of people that nobody recorded, inferred from runs, commits and notes.
+        inferred: seconds of work that were not recorded, inferred from runs, commits and notes.
         planned: planned seconds of all stages, of any time.
         spent: spent seconds of all planned stages, of any time.
         remaining: the forecast of the seconds that are left.
         cost: what the runs of the span cost.
         weekly: the weekly budget; None without one.
         spent_this_week: what runs cost since Monday.
-        confusions: confusions that nobody has answered, of any time.
+        confusions: confusions without an answer, of any time.
         ideas: ideas of the span.
         work: notes of work of the span.
         expected: notes that say what is expected next.
@@ -77,7 +77,7 @@ def begin_of(text: str, now: float) -> float:
     Days begin at midnight, local time.
 
     Raises:
-        UsageError: it is none of these, or lies in the future.
+        UsageError: the text is not one of these, or lies in the future.
     """
     midnight = datetime.fromtimestamp(now).replace(hour=0, minute=0, second=0, microsecond=0)
     number_of, unit = text[:-1], text[-1:]

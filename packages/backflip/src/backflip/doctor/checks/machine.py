@@ -100,7 +100,7 @@ CHECKS = (
     Check(
         "SYS-CPUS",
         "the processors are oversubscribed",
-        "load of the machine, all programs together, in processes for each core, as medians of a "
+        "load of the machine, all programs together, in threads for each core, as medians of a "
         "third of all points after 10 % of the budget",
         _load,
         (LOAD,),

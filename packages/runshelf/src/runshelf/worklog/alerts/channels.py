@@ -53,7 +53,7 @@ def channel_of(text: str, environ: Mapping[str, str]) -> Channel | None:
     """Return the channel with a text; None for the terminal, which is always told.
 
     Raises:
-        UsageError: it is none, or what it needs is missing.
+        UsageError: the text names no channel, or what the channel needs is missing.
     """
     if text == "terminal":
         return None

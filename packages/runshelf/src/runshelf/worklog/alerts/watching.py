@@ -164,7 +164,7 @@ def quiet_of(text: str) -> Quiet:
     """Read quiet hours: `22:00-07:00`.
 
     Raises:
-        UsageError: these are none.
+        UsageError: the text is not a span of the day.
     """
     found = _QUIET.fullmatch(text.replace(" ", ""))
     if found:
