@@ -140,7 +140,12 @@ def test_every_hyper_parameter_moves_within_its_bounds(name):
         if not isinstance(defaults[moved], tuple):
             assert problem_of(entry, spec, {**defaults, moved: one[moved]}) == ""
     if name == "ppo":
-        assert {one["discount"] for one in settings} == {0.8, 0.94, 0.98, 0.9933, 0.998}
+        values = {n: {one[n] for one in settings} for n in base}
+        assert values["discount"] == {0.8, 0.94, 0.98, 0.9933, 0.998}
+        assert values["minibatches"] == {1, 2, 8}  # 3 and 10 would not divide 8 x 32
+        assert values["learning_rate_end"] == {0.0, 0.0001, 0.001}
+        assert values["entropy_coef_end"] == {0.0, 0.01, 0.1}  # it starts at 0
+        assert values["initial_log_std"] == {-1.0, 0.0, 1.0}
 
 
 @pytest.mark.slow

@@ -146,7 +146,7 @@ def one_at_a_time(
             continue
         values = [
             value
-            for value in nearby_values(setting, defaults[name])
+            for value in nearby_values(setting, defaults)
             if not any(problem_of(entry, s, {**defaults, name: value}) for s in specs)
         ]
         if values:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backflip.algorithms.entry import AlgorithmEntry
-from backflip.core.settings import Setting
+from backflip.core.settings import LARGEST, Setting
 from backflip.core.spec import EnvSpec
 from backflip.training.algorithm_config import check_against, configure
 from runshelf.errors import UsageError
@@ -55,12 +55,19 @@ def problem_of(entry: AlgorithmEntry, spec: EnvSpec, settings: Mapping[str, Any]
     return ""
 
 
-def nearby_values(setting: Setting, default: Any) -> list[Any]:
+def nearby_values(setting: Setting, defaults: Mapping[str, Any]) -> list[Any]:
     """Return values on both sides of a default, within the bounds of the setting.
 
-    A number above 0 is divided and multiplied by 3 and 10, a share near 1 (a discount, a decay)
-    moves its distance from 1 likewise. A number that is 0 gets small values if it may be larger.
+    A number above 0 is divided and multiplied by 3 and 10. A count is divided and multiplied by 2
+    and 8: a power of two stays one, so that batches still divide. A share near 1 (a discount, a
+    decay) moves its distance from 1. The end of a schedule goes to 0, a tenth of the start, and
+    the start. A number that is 0 gets small values, a logarithm -1 and 1.
+
+    Args:
+        setting: what is moved.
+        defaults: the default of every setting of the algorithm.
     """
+    default = defaults[setting.name]
     if setting.kind is bool:
         return [not default]
     if setting.choices or setting.kind is str:
@@ -69,11 +76,21 @@ def nearby_values(setting: Setting, default: Any) -> list[Any]:
         if not default:
             return [(16,)]  # no hidden layer; one is the nearest
         return [tuple(max(width // 4, 1) for width in default), tuple(4 * w for w in default)]
-    if default == 0:
-        found: list[Any] = [1, 8] if setting.kind is int else [0.01, 0.1]
-    elif setting.kind is float and setting.bounds is not None and setting.bounds.high == 1:
-        found = [1 - (1 - default) * factor for factor in (10.0, 3.0, 1 / 3, 0.1)]
-    else:
-        found = [default * factor for factor in (0.1, 1 / 3, 3.0, 10.0)]
-    found = [setting.kind(float(f"{x:.4g}")) for x in found]
+    found = [setting.kind(float(f"{x:.4g}")) for x in _nearby_numbers(setting, defaults)]
     return [x for x in dict.fromkeys(found) if x != default and setting.problem(x) is None]
+
+
+def _nearby_numbers(setting: Setting, defaults: Mapping[str, Any]) -> list[float]:
+    default, bounds = defaults[setting.name], setting.bounds
+    start = setting.name.removesuffix(_SCHEDULE_END)
+    if start != setting.name and defaults.get(start):
+        return [0.0, 0.1 * defaults[start], defaults[start]]
+    if default == 0 and bounds is not None and -LARGEST < bounds.low < 0:
+        return [-1.0, 1.0]  # a logarithm
+    if default == 0:
+        return [1, 8] if setting.kind is int else [0.01, 0.1]
+    if setting.kind is int:
+        return [default * factor for factor in (1 / 8, 1 / 2, 2, 8)]
+    if bounds is not None and bounds.high == 1:
+        return [1 - (1 - default) * factor for factor in (10.0, 3.0, 1 / 3, 0.1)]
+    return [default * factor for factor in (0.1, 1 / 3, 3.0, 10.0)]
