@@ -54,8 +54,8 @@ test-slow: .venv/dev.stamp chromium graphics ## run the slow tests: minutes of l
 attack: .venv/dev.stamp chromium ## try every attack of docs/security.md, and say how many were tried
 	$(pytest) -n $(WORKERS) -m attack --durations=12
 
-battery: .venv/dev.stamp ## measure the figures of README and docs again, cheap ones first: BATTERY="--rows 'ppo-*' --seconds 600"
-	$(NICE) $(bin)/python benchmarks/battery.py $(BATTERY)
+battery: .venv/dev.stamp ## measure the figures of README and docs again, cheap ones first: BATTERY="--rows 'ppo-*' --budget 10m"
+	$(NICE) $(bin)/backflip battery docs/scores $(BATTERY)
 
 coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones, then list the branches that no test took
 	$(NICE) $(bin)/coverage run -m pytest -m "not slow"

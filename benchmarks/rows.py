@@ -1,8 +1,10 @@
 """The figures of README and docs as data: one file for each row, in docs/scores.
 
-A row is one command with the returns of its seeds, the commit that it was measured at, and the bar
-that was set before. `figures.py` writes the pages from the rows, `battery.py` measures them again.
-A new row is a file with `command` and `bar`; `battery.py --rows NAME --write` adds the rest.
+A row is one command with the scores of its seeds, the commit that it was measured at, and the bar
+that was set before. `figures.py` writes the pages from the rows, and `measure_rows.py` measures
+them. The folder is a battery, too: `backflip battery docs/scores` says which rows a change made
+better or worse. A new row is a file with `command` and `bar`; `measure_rows.py --rows NAME --write`
+adds the rest.
 """
 
 import json
@@ -11,6 +13,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +37,9 @@ class Row:
         mean: over the seeds.
         worst: of the seeds.
         margin: half of the 95 % interval of the mean; None for one seed, or if it is not known.
-        returns: of each seed, in order; empty if only mean and worst were kept.
+        scores: of each seed, in order; empty if only mean and worst were kept. Mean, worst and
+            margin follow from them.
+        metric: the metric that `backflip battery` takes as the score; None for the return.
         unit: `return`, `share` of the optimal return, or `turns`, complete backward turns in 1,000
             env steps.
         bar: the required `mean`, `worst`, `all_but_one` seed, and `share` (see there) at least, and
@@ -48,7 +53,7 @@ class Row:
         seconds: of the whole process; None if unknown. On another machine they differ.
         loaded: other work shared the cores, so `seconds` is an upper bound.
         machine: where it was measured.
-        by_hand: the row takes more than this command, so `battery.py` leaves it out.
+        by_hand: the row takes more than this command, so `measure_rows.py` leaves it out.
         note: one remark for the reader.
     """
 
@@ -58,7 +63,8 @@ class Row:
     mean: float = math.nan
     worst: float = math.nan
     margin: float | None = None
-    returns: Sequence[float] = ()
+    scores: Sequence[float] = ()
+    metric: str | None = None
     unit: str = "return"
     bar: dict[str, float] = field(default_factory=dict[str, float])
     against: str = ""
@@ -96,8 +102,8 @@ class Row:
     def reached(self) -> dict[str, float]:
         """What the parts of a bar ask for at least, as far as it is known."""
         found = {"mean": self.mean, "worst": self.worst}
-        if len(self.returns) > 1:
-            found["all_but_one"] = sorted(self.returns)[1]
+        if len(self.scores) > 1:
+            found["all_but_one"] = sorted(self.scores)[1]
         return found if self.share is None else found | {"share": self.share}
 
     @property
@@ -110,26 +116,34 @@ class Row:
         return low + ["seconds"] * late
 
 
-def of_returns(returns: Sequence[float]) -> dict[str, float | list[float] | None]:
-    """Return the fields of a row that follow from the returns of its seeds."""
-    found = mean_interval(np.array(returns)[:, None])
-    margin = None if len(returns) == 1 else round(float(found.high[0] - found.centre[0]), 3)
+def of_scores(scores: Sequence[float]) -> dict[str, float | list[float] | None]:
+    """Return the fields of a row that follow from the scores of its seeds."""
+    found = mean_interval(np.array(scores)[:, None])
+    margin = None if len(scores) == 1 else round(float(found.high[0] - found.centre[0]), 3)
     return {
-        "returns": [round(x, 3) for x in returns],
-        "mean": round(float(np.mean(returns)), 3),
-        "worst": round(float(min(returns)), 3),
+        "scores": [round(x, 3) for x in scores],
+        "mean": round(float(np.mean(scores)), 3),
+        "worst": round(float(min(scores)), 3),
         "margin": margin,
     }
 
 
 def read_rows(folder: Path = SCORES) -> dict[str, Row]:
     """Return all rows by name, the name of the file without extension."""
-    paths = sorted(folder.glob("*.json"))
-    return {path.stem: Row(**json.loads(path.read_text())) for path in paths}
+    return {path.stem: _row(json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))}
+
+
+def _row(fields: dict[str, Any]) -> Row:
+    return Row(**(fields | (of_scores(fields["scores"]) if fields.get("scores") else {})))
 
 
 def write_row(name: str, row: Row, folder: Path = SCORES) -> None:
-    """Write a row; fields with their default value are left out."""
+    """Write a row; fields that follow from others, or have their default value, are left out."""
     default = asdict(Row(""))
-    kept = {key: value for key, value in asdict(row).items() if value != default[key]}
+    follow = of_scores(row.scores).keys() - {"scores"} if row.scores else set[str]()
+    kept = {
+        key: value
+        for key, value in asdict(row).items()
+        if value != default[key] and key not in follow
+    }
     (folder / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n")

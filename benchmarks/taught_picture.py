@@ -23,7 +23,7 @@ _STYLE = """
 
 def taught_svg(rows: Mapping[str, Row]) -> str:
     """Return the picture of the measured rows that have a bar, as the text of an SVG file."""
-    shown = {name: row for name, row in rows.items() if row.bar and row.returns}
+    shown = {name: row for name, row in rows.items() if row.bar and row.scores}
     height = _TOP + _ROW * len(shown) + 16
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" '
@@ -43,7 +43,7 @@ def _strip(name: str, row: Row, middle: float) -> list[str]:
     """Return one row: its name, its seeds, its mean and bar, and the mean in figures."""
     asked = asked_mean(row)
     least = min([row.worst, asked] if row.floor is None else [row.floor, row.worst, asked])
-    most = max([*row.returns, asked] + ([] if row.full is None else [row.full]))
+    most = max([*row.scores, asked] + ([] if row.full is None else [row.full]))
     width = _WIDTH - _LEFT - _RIGHT
 
     def across(value: float) -> float:
@@ -58,7 +58,7 @@ def _strip(name: str, row: Row, middle: float) -> list[str]:
     return [
         f'<text class="ink right" x="{_LEFT - 12}" y="{middle + 4}">{escape(name)}</text>',
         f'<line class="track" x1="{_LEFT}" x2="{_LEFT + width}" y1="{middle}" y2="{middle}"/>',
-        *(f'<circle class="seed" cx="{across(x):.1f}" cy="{middle}" r="4"/>' for x in row.returns),
+        *(f'<circle class="seed" cx="{across(x):.1f}" cy="{middle}" r="4"/>' for x in row.scores),
         line("bar", asked, 9),
         line("mean", row.mean, 6),
         f'<text class="soft" x="{_WIDTH - _RIGHT + 8}" y="{middle + 4}">{row.mean:.4g}{share}, '

@@ -3,9 +3,9 @@
     python benchmarks/teach.py --list
     python benchmarks/teach.py [--rows 'teach-Hopper-*' ...] [--write] [--again]
 
-`teach_rows.py` has the rows and their bars, docs/scores those of earlier bars. `battery.py` takes
-them in turn: one `backflip teach` process with all seeds of a row. `--write` keeps the figures in
-docs/scores, with the commit, and draws docs/pictures/taught.svg; then type
+`teach_rows.py` has the rows and their bars, docs/scores those of earlier bars. `measure_rows.py`
+takes them in turn: one `backflip teach` process with all seeds of a row. `--write` keeps the
+figures in docs/scores, with the commit, and draws docs/pictures/taught.svg; then type
 `python benchmarks/figures.py`. A reference that is in docs/scores with today's command is not
 measured again.
 """
@@ -13,7 +13,7 @@ measured again.
 import sys
 from fnmatch import fnmatch
 
-import battery
+import measure_rows
 from rows import ROOT, Row, read_rows
 from taught_picture import taught_svg
 from teach_rows import planned, reference
@@ -28,17 +28,17 @@ def main() -> int:
             bar = " ".join(f"{key}={least:g}" for key, least in row.bar.items())
             print(f"{name:32} {bar:28} {row.command}")
         return 0
-    options = battery.parse(__doc__ or "")
+    options = measure_rows.parse(__doc__ or "")
     known = read_rows(options.scores)
     earlier = {name: row for name, row in known.items() if name.startswith("teach-")}
     rows = {
         name: row
         for name, row in (earlier | planned()).items()
-        if any(fnmatch(name, glob) for glob in options.rows) and not row.by_hand
+        if any(fnmatch(name, glob) for glob in options.rows) and measure_rows.is_measured_here(row)
     }
     if not rows:
         sys.exit(f"error: no row is called {' '.join(options.rows)}; try --list")
-    status = battery.run(with_references(rows, known), options)
+    status = measure_rows.run(with_references(rows, known), options)
     if options.write:
         measured = read_rows(options.scores)
         PICTURE.write_text(taught_svg({n: measured[n] for n in planned() if n in measured}))

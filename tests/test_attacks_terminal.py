@@ -107,6 +107,10 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "look": ["look EVIL", "look dot --env-arg EVIL=1"],
     "play": ["play EVIL"],
+    "battery": [
+        *("battery EVIL", "battery EVIL --rows EVIL", "battery EVIL --add EVIL -- EVIL {seed}"),
+        *("battery . --EVIL", "battery . --metric EVIL", "battery . --budget EVIL"),
+    ],
     "sweep": [
         *("sweep EVIL", "sweep EVIL --over EVIL=1 -- EVIL {EVIL} {seed}", "sweep x --over EVIL"),
         *("sweep x --over lr=EVIL -- x {lr} {seed}", "sweep x --over lr=1 -- x {EVIL} {seed}"),

@@ -24,6 +24,7 @@ REASONS = {
     "runshelf/snapshot/git.py": "`code.patch` in the folder of a run that begins",
     "runshelf/index/database.py": "the index of a home",
     "runshelf/index/seal.py": "the checksum of the index of a home",
+    "runshelf/batteries/rows.py": "the folder of a battery that the user names",
     "runshelf/sweeps/making.py": "the folder of a sweep that the user names",
     "runshelf/store/trust.py": "the user's key, and the list of the runs that a home trusts",
     "runshelf/web/address.py": "the user's private folder",

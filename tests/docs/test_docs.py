@@ -79,6 +79,7 @@ def test_every_option_is_described_and_exists() -> None:
         "probe": "probe ALGORITHM|MODULE:FACTORY",
         "lint": "lint FILE ...",
         "sweep": "sweep SWEEP -- CMD ...",
+        "battery": "battery FOLDER",
         "ablate": "ablate RUN",
         "sensitivity": "sensitivity ALGORITHM ENV ...",
         "play": "play ENV",

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))  # its programs import each other
 
 import backflips  # noqa: E402
-import battery  # noqa: E402
 import figures  # noqa: E402
+import measure_rows  # noqa: E402
 import rows  # noqa: E402
 import taught_picture  # noqa: E402
 import teach  # noqa: E402
@@ -61,7 +61,7 @@ def test_a_row_that_was_measured_has_the_command_and_the_bar_of_its_plan() -> No
 
 
 def of(*returns: float, **more: Any) -> rows.Row:
-    return replace(rows.Row("backflip teach dot"), **rows.of_returns(list(returns)), **more)
+    return replace(rows.Row("backflip teach dot"), **rows.of_scores(list(returns)), **more)
 
 
 def test_a_share_is_the_way_from_random_actions_to_the_reference() -> None:
@@ -71,7 +71,7 @@ def test_a_share_is_the_way_from_random_actions_to_the_reference() -> None:
     assert row.missed == []
     assert replace(row, bar={"share": 0.9}).missed == ["share"]
     assert replace(row, full=None).missed == ["share"]
-    assert "83% of `own`" in battery.verdict(rows.Row(row.command), row)
+    assert "83% of `own`" in measure_rows.verdict(rows.Row(row.command), row)
     assert figures.bar(row) == "80% of `own`"
 
 
@@ -106,7 +106,7 @@ def test_a_reference_is_measured_first_unless_it_is_known() -> None:
     assert list(teach.with_references({name: row}, known)) == [name]
     other = {row.against: replace(right, command=f"{right.command} --env-steps 5")}
     assert list(teach.with_references({name: row}, other)) == [row.against, name]
-    assert battery.with_full(row, known).full == -150.0
+    assert measure_rows.with_full(row, known).full == -150.0
 
 
 def test_the_picture_shows_every_seed_of_every_measured_row_with_a_bar() -> None:

@@ -11,6 +11,7 @@ from backflip.cli import (
     sweeping,
     training_commands,
 )
+from runshelf.cli import battery
 from runshelf.cli.command_line import Program, run_program
 from runshelf.cli.main import SHARED_COMMANDS
 
@@ -25,6 +26,7 @@ PROGRAM = Program(
         probing.add,
         linting.add,
         sweeping.add,
+        battery.add,
         studying.add,
         *SHARED_COMMANDS,
     ),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from runshelf.cli import (
     alerting,
+    battery,
     comparing,
     finding,
     foreseeing,
@@ -19,7 +20,7 @@ from runshelf.cli import (
 from runshelf.cli.command_line import Program, run_program
 
 # backflip has these too. Its own `serve` also serves the labelling page of a run, and its own
-# `sweep` knows the command lines of its algorithms.
+# `sweep` knows the command lines of its algorithms; `battery` stands beside it.
 SHARED_COMMANDS = (
     recording.add,
     finding.add,
@@ -38,7 +39,7 @@ PROGRAM = Program(
     name="runshelf",
     description="Record the runs of any program: code, output, metrics, and how to run it again.",
     epilog="Runs are kept in runs/ of --home, of RUNSHELF_HOME, or of the current folder.",
-    commands=(*SHARED_COMMANDS, sweeping.add, pages.add_serve),
+    commands=(*SHARED_COMMANDS, sweeping.add, battery.add, pages.add_serve),
 )
 
 

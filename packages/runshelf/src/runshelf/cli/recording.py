@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from runshelf.store.run import RunInfo
 
 RUNS_A_PROGRAM = ("run",)
-_PROGRAM_AFTER_DASHES = ("sweep",)  # what comes before `--` is not the program
+_PROGRAM_AFTER_DASHES = ("battery", "sweep")  # what comes before `--` is not the program
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 

@@ -216,10 +216,10 @@ def run_open(options: argparse.Namespace, definition: "Definition", name: str) -
     from runshelf.sweeps.making import folder_of, make_sweep
 
     found = make_sweep(folder_of(home(options), name), home(options), definition)
-    return _run_open(options, found)
+    return run_sweep(options, found)
 
 
-def _run_open(options: argparse.Namespace, found: "Sweep") -> "State":
+def run_sweep(options: argparse.Namespace, found: "Sweep") -> "State":
     """Run what is open, unless only a look was asked for.
 
     Raises:
@@ -253,7 +253,7 @@ def run_and_report(options: argparse.Namespace, found: "Sweep") -> Reported | No
     others = [read_sweep(folder_of(home(options), name)) for name in options.against]
     if options.print_scripts:
         return _print_scripts(options, found, len(state_of_sweep(found).open))
-    state = _run_open(options, found)
+    state = run_sweep(options, found)
     budgets = compared_budgets([state, *map(state_of_sweep, others)]) if others else None
     return Reported(fields_of(state, budgets), lambda: print_state(state, budgets))
 

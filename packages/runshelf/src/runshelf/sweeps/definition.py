@@ -35,7 +35,8 @@ class Definition:
         configurations: their number.
         listed: the configurations, if they are written down; else None.
         search_seed: of the search.
-        seeds: the seeds of each configuration.
+        seeds: the seeds of each configuration in tuning; 0 for a command that is only reported, as
+            a row of a battery, which may name its seeds itself.
         block_seeds: the most seeds of one block.
         tuning_seed: the first seed of tuning; the range has `MOST_SEEDS` seeds.
         report_seed: the first seed of the report.
@@ -98,11 +99,12 @@ def check_definition(definition: Definition) -> None:
     Raises:
         UsageError: it cannot; the message says what to type instead.
     """
-    check_template(definition.command, definition.space)
+    check_template(definition.command, definition.space, names_seeds=not definition.seeds)
     found = definition.searcher().configurations(definition.configurations)
     if found != definition.configurations:
         raise UsageError(f"{definition.configurations} configurations were named, {found} found")
-    if definition.block_seeds > 1 and not takes_many_seeds(definition.command):
+    one_by_one = definition.seeds and not takes_many_seeds(definition.command)
+    if definition.block_seeds > 1 and one_by_one:
         raise UsageError(
             "--block-seeds is for commands with `{first_seed}` and `{seeds}`; this one runs one "
             "seed in each process"

@@ -75,7 +75,9 @@ class State:
     def hopeless(self) -> str:
         """Why every block fails, if the first three did and none has finished; else empty."""
         done = self.done
-        if len(done) < min(3, len(self.tuning)) or any(one.state == "finished" for one in done):
+        if len(done) < min(3, len(self.tuning or self.report)) or any(
+            one.state == "finished" for one in done
+        ):
             return ""
         return done[-1].error
 

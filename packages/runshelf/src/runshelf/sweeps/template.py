@@ -18,8 +18,13 @@ def placeholders(command: Sequence[str]) -> set[str]:
     return {name for word in command for name in _PLACEHOLDER.findall(word)}
 
 
-def check_template(command: Sequence[str], space: Space) -> None:
+def check_template(command: Sequence[str], space: Space, *, names_seeds: bool = False) -> None:
     """Check that a command line has a place for each parameter and for the seed.
+
+    Args:
+        command: in words.
+        space: the parameters.
+        names_seeds: the command may name its seeds itself.
 
     Raises:
         UsageError: a placeholder is unknown or missing.
@@ -32,6 +37,11 @@ def check_template(command: Sequence[str], space: Space) -> None:
     used = placeholders(command)
     unknown = sorted(used - set(space) - set(RESERVED))
     if unknown:
+        if names_seeds:
+            raise UsageError(
+                f"the command has `{{{unknown[0]}}}`; only `{{seed}}`, or `{{first_seed}}` and "
+                "`{seeds}`, are filled in"
+            )
         hint = did_you_mean(unknown[0], [*space, *RESERVED])
         raise UsageError(f"the command has `{{{unknown[0]}}}`, which no --over names{hint}")
     missing = [name for name in space if name not in used]
@@ -40,7 +50,7 @@ def check_template(command: Sequence[str], space: Space) -> None:
             f"the command has no `{{{missing[0]}}}`, so every value of `{missing[0]}` would run "
             f"the same program; add it, as in --{missing[0]} {{{missing[0]}}}"
         )
-    if not used & {"seed", "first_seed"}:
+    if not used & {"seed", "first_seed"} and not names_seeds:
         raise UsageError(
             "the command has no `{seed}`, so every seed would run the same program; add it, as in "
             "--seed {seed}"
@@ -52,6 +62,11 @@ def check_template(command: Sequence[str], space: Space) -> None:
         )
     if records_itself(command) and "--home" in command:
         raise UsageError("leave `--home` out of the command: the sweep's home is used")
+
+
+def takes_one_seed(command: Sequence[str]) -> bool:
+    """Return whether one process of a command runs one seed that it is told."""
+    return "seed" in placeholders(command)
 
 
 def takes_many_seeds(command: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ from runshelf.recorder.budget import read_weekly, spent_this_week
 from runshelf.store.diagnosis import read_diagnosis
 from runshelf.store.progress import Progress, progress_of
 from runshelf.store.run import open_run
-from runshelf.worklog.experiments import complete_registrations, unreported_sweeps
+from runshelf.worklog.experiments import complete_registrations, unreported_sweeps, worse_rows
 from runshelf.worklog.facts import Decision, Facts, Source
 from runshelf.worklog.hours import overlong_stage
 from runshelf.worklog.notes import expected_next, read_notes
@@ -152,6 +152,7 @@ SOURCES: tuple[Source, ...] = (
     _hours,
     complete_registrations,
     unreported_sweeps,
+    worse_rows,
     _questions,
     _findings,
     _premortems,

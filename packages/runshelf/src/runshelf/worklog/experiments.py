@@ -1,9 +1,14 @@
-"""What experiments leave to decide: registrations that are complete, sweeps without a report."""
+"""What experiments leave to decide.
 
+Registrations that are complete, sweeps without a report, and rows of batteries that became worse.
+"""
+
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+from runshelf.batteries.last_pass import last_passes
 from runshelf.errors import UserFacingError
 from runshelf.formatting import cut, plural
 from runshelf.index.rows import RunRow
@@ -15,6 +20,7 @@ from runshelf.sweeps.state import state_of_sweep
 from runshelf.worklog.facts import Decision, Facts
 
 _SHOWN = 160  # characters of a text
+_BAD = ("worse", "failed")
 
 
 def complete_registrations(facts: Facts) -> Iterable[Decision]:
@@ -83,3 +89,13 @@ def unreported_sweeps(facts: Facts) -> Iterable[Decision]:
                 )
                 since = (folder / "sweep.json").stat().st_mtime
                 yield Decision("sweep", text, f"sweep {name} --report", "", since)
+
+
+def worse_rows(facts: Facts) -> Iterable[Decision]:
+    """Yield a decision for each battery whose last pass found rows that are worse, or fail."""
+    for one in last_passes(facts.home):
+        bad = [f"{name} ({word})" for name, word in one.words.items() if word in _BAD]
+        if bad:
+            code = f" at commit {one.commit[:12]}" if one.commit else ""
+            text = f"The battery {one.battery}{code}: {cut(', '.join(bad), _SHOWN)}."
+            yield Decision("battery", text, shlex.join(["battery", one.battery]), "", one.created)

@@ -28,7 +28,8 @@ class Decision(NamedTuple):
     """Something that may be decided now.
 
     Attributes:
-        kind: what it is: budget, hours, registration, sweep, question, premortem, finding or next.
+        kind: what it is: battery, budget, hours, registration, sweep, question, premortem, finding
+            or next.
         text: it in words.
         command: what to type to settle it, after the program's name; may be empty.
         run: the id of its run; empty without one.

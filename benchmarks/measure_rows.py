@@ -1,7 +1,7 @@
 """Measure the rows of docs/scores again and say which figures no longer hold.
 
-    python benchmarks/battery.py [--rows 'ppo-*' ...] [--seconds 300] [--again]
-    python benchmarks/battery.py --write [--keep-times] [--rows 'ppo-*' ...]
+    python benchmarks/measure_rows.py [--rows 'ppo-*' ...] [--seconds 300] [--again]
+    python benchmarks/measure_rows.py --write [--keep-times] [--rows 'ppo-*' ...]
 
 Cheap rows come first. A row holds if every seed has the same return, as on the same machine; else
 if the mean is within the row's tolerance and all parts of the bar that were met still are. Times
@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from backflips import turns_of_run
-from rows import ROOT, SCORES, Row, of_returns, read_rows, write_row
+from rows import ROOT, SCORES, Row, of_scores, read_rows, write_row
 
-CHECKED = ROOT / ".cache" / "battery.json"
+CHECKED = ROOT / ".cache" / "measured_rows.json"
 UNKNOWN_SECONDS = 600.0  # assumed for a row without a time
 NEW, SAME, WITHIN = "new", "same", "within tolerance"  # verdicts of rows that hold
 
@@ -105,7 +105,7 @@ def chosen(rows: Mapping[str, Row], globs: Sequence[str], budget: float) -> dict
     found = {
         name: row
         for name, row in rows.items()
-        if any(fnmatch(name, glob) for glob in globs) and not row.by_hand
+        if any(fnmatch(name, glob) for glob in globs) and is_measured_here(row)
     }
     cheap_first: dict[str, Row] = {}
     for name, row in sorted(found.items(), key=lambda item: cost(item[1])):
@@ -114,6 +114,11 @@ def chosen(rows: Mapping[str, Row], globs: Sequence[str], budget: float) -> dict
             break
         cheap_first[name] = row
     return cheap_first
+
+
+def is_measured_here(row: Row) -> bool:
+    """Return whether this program can measure a row; it counts turns itself."""
+    return not row.by_hand or row.unit == "turns"
 
 
 def cost(row: Row) -> float:
@@ -148,7 +153,7 @@ def measured(row: Row) -> Row:
             returns = turns_of_run(Path(result["folder"]))
     counted = {"seeds": result["seeds"], "env_steps": result["env_steps"]}
     floor = random_return(row) if row.against else None
-    of = of_returns(returns)
+    of = of_scores(returns)
     return replace(row, labels=result.get("labels"), floor=floor, **counted, **of)
 
 
@@ -185,7 +190,7 @@ def verdict(then: Row, now: Row) -> str:
     if not then.commit:
         missed = f", MISSES the bar ({', '.join(now.missed)})" if now.missed else ""
         return f"{NEW}: {words(now)}{missed}"
-    if then.returns and list(then.returns) == list(now.returns):
+    if then.scores and list(then.scores) == list(now.scores):
         return SAME
     lost = [part for part in now.missed if part not in then.missed and part != "seconds"]
     if lost:
