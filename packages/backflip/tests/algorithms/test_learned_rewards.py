@@ -292,6 +292,13 @@ LEARNERS: dict[str, tuple[Any, Callable[[EnvSpec], Algorithm]]] = {
     "dqn of 3 steps": (CartPole(), partial(dqn, changed(n_step=3, prioritized=True))),
 }
 
+MAIN = ("ppo", "sac", "dqn of 3 steps")  # the others take the same paths, in `make test-slow`
+
+
+def slow_unless(name: str, names: tuple[str, ...]) -> Any:
+    """A case that is slow unless it is one of these."""
+    return pytest.param(name, marks=() if name in names else pytest.mark.slow)
+
 
 def after_learning(where: str, name: str, paid: float, reward: Any = learned) -> dict[str, Any]:
     """All arrays of learners and metrics after a few updates, by name."""
@@ -308,7 +315,7 @@ TRUE = ("episode_return", "replay.reward")  # what is true reward and says so
 
 @pytest.mark.medium
 @both_drivers
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", [slow_unless(name, MAIN) for name in LEARNERS])
 @pytest.mark.parametrize("garbage", [np.nan, pytest.param(1e6, marks=pytest.mark.slow)])
 def test_the_true_reward_changes_no_bit_of_what_is_learned(
     where: str, name: str, garbage: float
@@ -322,7 +329,7 @@ def test_the_true_reward_changes_no_bit_of_what_is_learned(
 
 @pytest.mark.medium
 @both_drivers
-@pytest.mark.parametrize("name", ["vpg", "dqn of 3 steps"])
+@pytest.mark.parametrize("name", [slow_unless(name, MAIN) for name in ("vpg", "dqn of 3 steps")])
 def test_a_reward_that_reads_the_true_reward_is_detected(where: str, name: str) -> None:
     """The test above can fail: garbage in the reward changes the learners."""
 

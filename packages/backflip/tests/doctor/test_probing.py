@@ -76,7 +76,7 @@ def test_a_factory_that_refuses_gives_a_sentence():
         probe_other(f"{TABLE}:refuses")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_wrong_sign_in_the_policy_fails_the_probes_of_actions_alone(monkeypatch):
     def chosen(entry):
         return [one for one in probes_for(discrete=True) if one.id in ("probe:1", "probe:4")]
