@@ -246,8 +246,10 @@ def test_failures_are_one_line_with_their_status(
 def test_train_and_resume_for_real(tmp_path: Path) -> None:
     numbers = ["--seeds", "2", "--seed", "5", "--env-steps", "512", "--set", "epochs=1"]
     options = [*numbers, "--json", "--home", "h"]
-    done = run(REAL, "train", "ppo", "CartPole-v1", *options, cwd=tmp_path)
+    alerts = ["--alert", "end", "--to", "command:true T0KEN"]
+    done = run(REAL, "train", "ppo", "CartPole-v1", *alerts, *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "backflip: alert: run" in done.stderr
     fields = json.loads(done.stdout)
     assert fields["seeds"] == [5, 6]
     assert fields["env_steps"] == 512

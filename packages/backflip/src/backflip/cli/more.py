@@ -11,6 +11,7 @@ from backflip.cli.who_answers import (
     refuse_page_options,
 )
 from runshelf.cli.arguments import RUN, home, run_info
+from runshelf.cli.run_alerts import without_alerts
 from runshelf.cli.trusting import ask_to_import
 from runshelf.errors import UsageError
 
@@ -23,6 +24,7 @@ FREE = frozenset(
     (
         *("--more", "--env-steps", "--labels", "--goal", "--open", "--no-open", "--port", "--host"),
         *("--question", "--name", "--group", "--tag", "--json", "--home", "--debug"),
+        *("--alert", "--to"),
     )
 )
 
@@ -103,6 +105,7 @@ def _about(options: argparse.Namespace, run: "Run", display: Any) -> dict[str, A
     """Return the arguments common to both commands; `latest` is recorded as the run's id."""
     own = run.folder.resolve().parent == (home(options) / "runs").resolve()
     recorded = run.ulid if own else str(run.folder.resolve())
-    argv = [recorded if word == options.more else word for word in options.argv]
+    argv = without_alerts(options.argv)
+    argv = [recorded if word == options.more else word for word in argv]
     argv = [f"--more={recorded}" if word == f"--more={options.more}" else word for word in argv]
     return {"home": home(options), "argv": argv, "info": run_info(options), "report": display}

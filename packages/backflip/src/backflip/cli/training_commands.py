@@ -37,6 +37,7 @@ from runshelf.cli.arguments import (
 )
 from runshelf.cli.command_line import Reported
 from runshelf.cli.page_options import add_server_options, page_opener, printed_address
+from runshelf.cli.run_alerts import add_alerts, without_alerts
 from runshelf.cli.trusting import ask_to_import
 from runshelf.errors import UsageError
 from runshelf.terminal_text import put
@@ -185,6 +186,7 @@ def _add_resume(commands: Any) -> None:
     parser = commands.add_parser("resume", help=about, description=sentence(about))
     parser.add_argument("run", metavar="RUN", help=RUN)
     add_page_options(parser, new_run=False)
+    add_alerts(parser)
     add_output(parser)
     parser.set_defaults(act=_resume)
 
@@ -229,6 +231,7 @@ def _add_common(parser: argparse.ArgumentParser, least_env_steps: int = 1) -> No
         help="setting of the algorithm or of teaching, as in --set discount=0.9; repeatable",
     )
     add_about(parser)
+    add_alerts(parser)
     add_output(parser)
 
 
@@ -341,7 +344,7 @@ def _resume(options: argparse.Namespace) -> Reported:
         put(f"backflip: note: {finished_note(run)}", file=sys.stderr)
         return _reported(result)
     ask_to_import(run, code_named_by(run), options)
-    with display_for(teacher, options) as display:
+    with display_for(teacher, options, run.ulid) as display:
         return _reported(_resumed(run, options, display))
 
 
@@ -422,7 +425,7 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
         "env_args": parse_env_args(options.env_arg),
         "settings": _settings(options.settings),
         "home": home(options),
-        "argv": options.argv,
+        "argv": without_alerts(options.argv),
         "info": run_info(options),
     }
 

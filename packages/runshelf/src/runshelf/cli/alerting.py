@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from runshelf.cli.arguments import RUN, add_command, add_output, home
 from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
-    from runshelf.worklog.alerts.watching import Look, Watch
+    from runshelf.worklog.alerts.watching import Look
 
 _FAILED = 1  # exit status if an alert could not be sent
 
@@ -49,9 +48,12 @@ def add(commands: Any) -> None:
 
 def _alerts(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.index.run_index import open_index
-    from runshelf.worklog.alerts.watching import Look, follow
+    from runshelf.store.run import find_run
+    from runshelf.worklog.alerts.watching import Look, follow, watch_of
 
-    watch, looks = _watch(options), list[Look]()
+    runs = [find_run(home(options), name).ulid for name in options.runs]
+    watch = watch_of(home(options), options.rules, options.to, runs=runs, quiet=options.quiet)
+    looks = list[Look]()
 
     def report(look: Look) -> None:
         looks.append(look)
@@ -73,25 +75,6 @@ def _alerts(options: argparse.Namespace) -> dict[str, Any] | None:
     if not alerts and not options.follow:
         put(f"{held} held back until the quiet hours end" if held else "nothing new")
     return None
-
-
-def _watch(options: argparse.Namespace) -> "Watch":
-    from runshelf.store.run import find_run
-    from runshelf.worklog.alerts.channels import channel_of
-    from runshelf.worklog.alerts.rules import USUAL, rule_of
-    from runshelf.worklog.alerts.watching import Watch, quiet_of
-
-    texts = options.rules or USUAL
-    rules = [rule_of(text) for text in texts]
-    channels = [channel_of(text, os.environ) for text in options.to]
-    return Watch(
-        home(options),
-        [rule for rule in rules if rule],
-        [channel for channel in channels if channel],
-        runs=[find_run(home(options), name).ulid for name in options.runs],
-        quiet=None if options.quiet is None else quiet_of(options.quiet),
-        about_budget=None in rules,
-    )
 
 
 def _show(look: "Look", options: argparse.Namespace) -> None:

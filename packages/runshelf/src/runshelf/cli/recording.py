@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runshelf.cli.arguments import RUN, add_about, add_command, add_output, home, run_info
+from runshelf.cli.run_alerts import add_alerts, watching
 from runshelf.errors import UsageError
 from runshelf.store.run_ids import short_id
 from runshelf.terminal_text import put
@@ -30,6 +31,7 @@ def add(commands: Any) -> None:
     parser.usage = "%(prog)s [options] -- CMD ..."
     add_about(parser)
     _add_limits(parser)
+    add_alerts(parser)
     add_output(parser)
     about = "run the archived code of a run again in a clean folder, with the same command"
     parser = add_command(commands, "rerun", _rerun, about)
@@ -96,7 +98,9 @@ def _run(options: argparse.Namespace) -> dict[str, Any] | None:
     recording = recording_of(
         home(options), options.program, _run_info(options), say, grace_seconds=options.grace
     )
-    return _ended(record(recording, say), options)
+    with watching(options, say):
+        ending = record(recording, say)
+    return _ended(ending, options)
 
 
 def _run_info(options: argparse.Namespace) -> "RunInfo":
@@ -193,5 +197,5 @@ def split_program(
 
 
 def say(line: str) -> None:
-    """Print one line of the recorder on stderr."""
-    put(f"runshelf: {line}", file=sys.stderr)
+    """Print one line of the recorder on stderr, also while its terminal is in raw mode."""
+    put(f"runshelf: {line}", file=sys.stderr, end="\r\n" if sys.stderr.isatty() else "\n")

@@ -16,8 +16,8 @@ from runshelf.snapshot.secrets import find_secrets
 from runshelf.store.home import ALERTS, make_shared_file, shared
 from runshelf.store.records import LinesWriter, read_lines
 from runshelf.terminal_text import harmless
-from runshelf.worklog.alerts.channels import Channel, NotSent, send
-from runshelf.worklog.alerts.rules import Alert, Rule, alerts_of, budget_alerts
+from runshelf.worklog.alerts.channels import Channel, NotSent, channel_of, send
+from runshelf.worklog.alerts.rules import USUAL, Alert, Rule, alerts_of, budget_alerts, rule_of
 from runshelf.worklog.decisions import facts_of
 
 PAUSE = 10.0  # seconds between two looks
@@ -52,7 +52,7 @@ class Look(NamedTuple):
         new: alerts that were never told before, and those that were held until now.
         held: the number of alerts that wait for the end of the quiet hours.
         problems: what could not be sent, and why.
-        is_over: whether all named runs have ended.
+        is_over: whether all named runs have ended, and nothing has to be sent again.
     """
 
     new: list[Alert]
@@ -102,14 +102,15 @@ class Watch:
         if self._about_budget:
             found += budget_alerts(facts_of(self._home, index))
         fresh = {a.key: _clean(a) for a in found if a.key not in told and a.key not in held}
-        is_over = bool(self._runs) and all(row.state != "running" for row in rows)
+        has_ended = bool(self._runs) and all(row.state != "running" for row in rows)
         if self._quiet and self._quiet.holds(now):
             _record(self._home, [*fresh.values()], "held")
-            return Look([], len(held) + len(fresh), [], is_over)
+            return Look([], len(held) + len(fresh), [], has_ended)
         new = [*held.values(), *fresh.values()]
         problems = self._send(new)
         _record(self._home, new, "told")
-        return Look(new, 0, problems, is_over)
+        is_sent = not any(waiting for _, waiting in self._waiting)
+        return Look(new, 0, problems, has_ended and is_sent)
 
     def _rows(self, index: Index, now: float) -> list[RunRow]:
         if self._runs:
@@ -137,8 +138,44 @@ class Watch:
         return problems
 
 
+def watch_of(
+    home: Path,
+    rules: Sequence[str],
+    ways: Sequence[str],
+    *,
+    runs: Sequence[str] = (),
+    quiet: str | None = None,
+) -> Watch:
+    """Return the watch that is asked for in words; without rules, with the usual ones.
+
+    Args:
+        home: the home.
+        rules: the rules, as of `alerts --rule`.
+        ways: the ways to send alerts, as of `alerts --to`.
+        runs: the ids of the runs to look at; empty for all.
+        quiet: the quiet hours.
+
+    Raises:
+        UsageError: a text is no rule, no way, or no span of the day.
+    """
+    found = [rule_of(text) for text in rules or USUAL]
+    channels = [channel_of(text, os.environ) for text in ways]
+    return Watch(
+        home,
+        [rule for rule in found if rule],
+        [channel for channel in channels if channel],
+        runs=runs,
+        quiet=None if quiet is None else quiet_of(quiet),
+        about_budget=None in found,
+    )
+
+
 def follow(
-    watch: Watch, index: Index, report: Callable[[Look], None], pause: float = PAUSE
+    watch: Watch,
+    index: Index,
+    report: Callable[[Look], None],
+    wait: Callable[[float], object] = time.sleep,
+    pause: float = PAUSE,
 ) -> None:
     """Look until all named runs have ended, or for ever; what cannot be read is read again.
 
@@ -146,6 +183,7 @@ def follow(
         watch: what to look at.
         index: the index of the home.
         report: receives what each look found.
+        wait: waits for so many seconds between two looks, or shorter if there is a reason to look.
         pause: seconds between two looks.
     """
     while True:
@@ -157,7 +195,7 @@ def follow(
         report(found)
         if found.is_over:
             return
-        time.sleep(pause)
+        wait(pause)
 
 
 def quiet_of(text: str) -> Quiet:
