@@ -30,7 +30,11 @@ FINDING = {
     **{"runs": "runs [FILTER ...]", "show": "show RUN", "diff": "diff A B", "rm": "rm RUN ..."},
     **{"restore": "restore [RUN ...]", "gc": "gc", "du": "du", "reindex": "reindex"},
     **{"trust": "trust [RUN ...]", "note": "note [TEXT ...]", "now": "now", "digest": "digest"},
-    **{"hours": "hours [ACTION]", "premortem": "premortem [RUN]", "alerts": "alerts [RUN ...]"},
+    **{
+        "hours": "hours [ACTION]",
+        "premortem": "premortem [RUN]",
+        "alerts": "alerts [RUN|LOGS ...]",
+    },
 }
 
 

@@ -18,10 +18,16 @@ def add(commands: Any) -> None:
     """Add the command."""
     parser = add_command(
         *(commands, "alerts", _alerts, "tell when runs end, fail, stall or break a rule"),
-        "Look at the running and recently ended runs, and tell what is new; each alert is told "
-        "once. With --follow, go on until the named runs end, or until Ctrl-C.",
+        "Look at the running and recently ended runs, or at logs of other programs, and tell what "
+        "is new; each alert is told once. With --follow, go on until the named runs end, or until "
+        "Ctrl-C.",
     )
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{RUN}; default: all runs")
+    parser.add_argument(
+        *("runs",),
+        nargs="*",
+        metavar="RUN|LOGS",
+        help=f"{RUN}, or a folder or file of logs; default: all runs",
+    )
     parser.add_argument(
         "--rule",
         action="append",
@@ -49,10 +55,14 @@ def add(commands: Any) -> None:
 def _alerts(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.index.run_index import open_index
     from runshelf.store.run import find_run
+    from runshelf.worklog.alerts.seen import is_log
     from runshelf.worklog.alerts.watching import Look, follow, watch_of
 
-    runs = [find_run(home(options), name).ulid for name in options.runs]
-    watch = watch_of(home(options), options.rules, options.to, runs=runs, quiet=options.quiet)
+    logs = [name for name in options.runs if is_log(name)]
+    runs = [find_run(home(options), name).ulid for name in options.runs if name not in logs]
+    watch = watch_of(
+        home(options), options.rules, options.to, runs=runs, logs=logs, quiet=options.quiet
+    )
     looks = list[Look]()
 
     def report(look: Look) -> None:

@@ -17,7 +17,16 @@ from runshelf.store.home import ALERTS, make_shared_file, shared
 from runshelf.store.records import LinesWriter, read_lines
 from runshelf.terminal_text import harmless
 from runshelf.worklog.alerts.channels import Channel, NotSent, channel_of, send
-from runshelf.worklog.alerts.rules import USUAL, Alert, Rule, alerts_of, budget_alerts, rule_of
+from runshelf.worklog.alerts.rules import (
+    OF_LOGS,
+    USUAL,
+    Alert,
+    Rule,
+    alerts_of,
+    budget_alerts,
+    rule_of,
+)
+from runshelf.worklog.alerts.seen import Logs, seen_of_run
 from runshelf.worklog.decisions import facts_of
 
 PAUSE = 10.0  # seconds between two looks
@@ -69,7 +78,8 @@ class Watch:
         home: the home.
         rules: rules about runs.
         channels: ways to send alerts, besides what the caller does with them.
-        runs: the ids of the runs to look at; empty for all.
+        runs: the ids of the runs to look at; without any, and without logs, all runs.
+        logs: logs of other programs.
         quiet: hours in which nothing is sent.
         about_budget: whether the weekly budget is looked at, too.
     """
@@ -81,10 +91,11 @@ class Watch:
         channels: Sequence[Channel] = (),
         *,
         runs: Sequence[str] = (),
+        logs: Sequence[Logs] = (),
         quiet: Quiet | None = None,
         about_budget: bool = False,
     ) -> None:
-        self._home, self._rules, self._runs = home, rules, runs
+        self._home, self._rules, self._runs, self._logs = home, rules, runs, logs
         self._quiet, self._about_budget = quiet, about_budget
         self._waiting: list[tuple[Channel, list[Alert]]] = [(one, []) for one in channels]
         self._tries = [0] * len(channels)
@@ -97,12 +108,15 @@ class Watch:
         """
         now = time.time() if now is None else now
         rows = self._rows(index, now)
+        subjects = [seen_of_run(row) for row in rows]
+        subjects += [seen for logs in self._logs for seen in logs.look()]
         told, held = _recorded(self._home)
-        found = alerts_of(self._rules, rows)
+        found = alerts_of(self._rules, subjects)
         if self._about_budget:
             found += budget_alerts(facts_of(self._home, index))
         fresh = {a.key: _clean(a) for a in found if a.key not in told and a.key not in held}
-        has_ended = bool(self._runs) and all(row.state != "running" for row in rows)
+        is_running = any(row.state == "running" for row in rows)
+        has_ended = bool(self._runs) and not self._logs and not is_running
         if self._quiet and self._quiet.holds(now):
             _record(self._home, [*fresh.values()], "held")
             return Look([], len(held) + len(fresh), [], has_ended)
@@ -113,7 +127,7 @@ class Watch:
         return Look(new, 0, problems, has_ended and is_sent)
 
     def _rows(self, index: Index, now: float) -> list[RunRow]:
-        if self._runs:
+        if self._runs or self._logs:
             return [row for ulid in self._runs if (row := index.run(ulid))]
         rows = index.runs(limit=_MOST_RUNS).rows
         return [row for row in rows if row.state == "running" or _ended(row) > now - RECENT]
@@ -144,6 +158,7 @@ def watch_of(
     ways: Sequence[str],
     *,
     runs: Sequence[str] = (),
+    logs: Sequence[str] = (),
     quiet: str | None = None,
 ) -> Watch:
     """Return the watch that is asked for in words; without rules, with the usual ones.
@@ -152,19 +167,28 @@ def watch_of(
         home: the home.
         rules: the rules, as of `alerts --rule`.
         ways: the ways to send alerts, as of `alerts --to`.
-        runs: the ids of the runs to look at; empty for all.
+        runs: the ids of the runs to look at; without any, and without logs, all runs.
+        logs: folders and files of logs of other programs.
         quiet: the quiet hours.
 
     Raises:
-        UsageError: a text is no rule, no way, or no span of the day.
+        UsageError: a text is no rule, no way, or no span of the day, or a rule cannot be about
+            logs.
     """
-    found = [rule_of(text) for text in rules or USUAL]
+    only_logs = bool(logs) and not runs
+    found = [rule_of(text) for text in rules or (OF_LOGS if only_logs else USUAL)]
+    if only_logs and (of_runs := [rule.text for rule in found if rule and rule.needs_run]):
+        raise UsageError(
+            f"`{of_runs[0]}` is about runs that are recorded; of logs, alerts tell nan, stall and "
+            "limits of metrics"
+        )
     channels = [channel_of(text, os.environ) for text in ways]
     return Watch(
         home,
         [rule for rule in found if rule],
         [channel for channel in channels if channel],
         runs=runs,
+        logs=[Logs(Path(name)) for name in logs],
         quiet=None if quiet is None else quiet_of(quiet),
         about_budget=None in found,
     )
@@ -186,16 +210,20 @@ def follow(
         wait: waits for so many seconds between two looks, or shorter if there is a reason to look.
         pause: seconds between two looks.
     """
+    problem = ""
     while True:
+        began = time.monotonic()
         try:
             index.refresh()
-            found = watch.look(index)
+            found, problem = watch.look(index), ""
         except UserFacingError as error:
-            found = Look([], 0, [str(error)], is_over=False)
+            is_new, problem = str(error) != problem, str(error)
+            found = Look([], 0, [problem] if is_new else [], is_over=False)
         report(found)
         if found.is_over:
             return
-        wait(pause)
+        # Looking takes at most a sixth of the time, also at long logs.
+        wait(max(pause, 5 * (time.monotonic() - began)))
 
 
 def quiet_of(text: str) -> Quiet:
