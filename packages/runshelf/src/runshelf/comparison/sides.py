@@ -72,7 +72,7 @@ def opened_sides(
             else _side(index, name, argv, say, stack)
             for name in names
         ]
-        yield _distinct(sides)
+        yield distinct(sides)
 
 
 def _side(index: Index, name: str, argv: Sequence[str], say: Say, stack: ExitStack) -> Side:
@@ -139,7 +139,7 @@ def _label(path: Path) -> str:
     return path.resolve().name or str(path)
 
 
-def _distinct(sides: Sequence[Side]) -> list[Side]:
+def distinct(sides: Sequence[Side]) -> list[Side]:
     """Check that no run is on two sides, and give all sides different labels.
 
     Raises:
