@@ -82,6 +82,44 @@ def test_three_numbers_by_hand(tmp_path: Path, compare: Shell) -> None:
     ]  # fmt: skip
 
 
+def test_settings_that_differ_stand_first_with_a_column_for_each_group(
+    tmp_path: Path, compare: Shell
+) -> None:
+    for name, config in (
+        ("a group", {"learning_rate": 0.001, "hidden": [64, 64], "clip": 0.2}),
+        ("name", {"learning_rate": 0.01, "hidden": [64, 64], "clip": 0.2}),
+        ("c group", {"learning_rate": 0.001, "hidden": [8], "extra": "x" * 200}),
+    ):
+        make_group(tmp_path, name, [1.0, 2.0], config=config)
+    names, files = ("a group", "name", "c group"), [tmp_path / "c.md", tmp_path / "c.html"]
+    options = [*names, "--markdown", str(files[0]), "--html", str(files[1])]
+    text = compare(*options)
+    lines = [line.split() for line in text.splitlines()]
+    at = lines.index(["kind", "name", "a", "group", "name", "(2)", "c", "group"])
+    assert at < next(n for n, line in enumerate(lines) if line[:1] == ["CartPole-v1"])
+    assert ["settings", "learning_rate", "0.001", "0.01", "0.001"] in lines
+    assert ["settings", "hidden", "64,64", "64,64", "8"] in lines
+    assert ["settings", "clip", "0.2", "0.2", "none"] in lines
+    markdown, html = (path.read_text() for path in files)
+    assert "| kind | name | a group | name (2) | c group |" in markdown
+    assert r"| settings | learning\_rate | 0.001 | 0.01 | 0.001 |" in markdown
+    assert "<td>learning_rate</td><td>0.001</td><td>0.01</td><td>0.001</td>" in html
+    found = compare.json(*names)["differences"][0]
+    assert {"name": "clip", "values": ["0.2", "0.2", "none"]} in found["rows"]
+
+
+def test_of_many_groups_each_has_a_line_of_settings(tmp_path: Path, compare: Shell) -> None:
+    names = [f"g{n}" for n in range(9)]
+    for n, name in enumerate(names):
+        config = {f"setting_{k}": k + n * (k < 8) for k in range(10)}
+        make_group(tmp_path, name, [1.0, 2.0], config=config)
+    lines = compare(*names).splitlines()
+    heads = next(line.split() for line in lines if line.split()[:2] == ["group", "setting_0"])
+    assert heads == ["group", *(f"setting_{k}" for k in range(6))]
+    assert ["g8", *(str(k + 8) for k in range(6))] in [line.split() for line in lines]
+    assert any("more differences not shown" in line for line in lines)
+
+
 def test_a_group_a_filter_a_run_and_a_home_are_sides(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     folder = make_run(tmp_path, "c group", 99.0, 3)
