@@ -325,6 +325,61 @@ def test_across_environments(tmp_path: Path, compare: Shell) -> None:
     assert [pair["p_corrected"] for pair in pairs] == pytest.approx([3 * pairs[0]["p"]] * 3)
 
 
+def test_lower_is_better_is_the_mirror_of_higher_is_better(tmp_path: Path, compare: Shell) -> None:
+    rng = np.random.default_rng(1)
+    ends = {"Own-v0": (20.0, 80.0), "Other-v0": (-3.0, 5.0)}
+    values = {
+        (env, name): rng.normal(low + level * (high - low), (high - low) / 4, 5).tolist()
+        for env, (low, high) in ends.items()
+        for name, level in (("a group", 0.7), ("b group", 0.5))
+    }
+    found: dict[str, Any] = {}
+    for metric, sign in (("score", 1), ("cost", -1)):
+        home = tmp_path / metric
+        for (env, name), of in values.items():
+            config = {"learning_rate": len(name + env)}
+            make_group(home, name, [sign * x for x in of], env=env, metric=metric, config=config)
+            make_run(home, name, 0.0, 9, env=env, metric=metric, status="failed", config=config)
+        words = [
+            word
+            for env, (low, high) in ends.items()
+            for word in ("--low", f"{env}={sign * low}", "--high", f"{env}={sign * high}")
+        ]
+        words += ["--threshold", f"Own-v0={sign * 50.0}"]
+        found[metric] = Shell(home, compare.capsys).json("a group", "b group", *words)
+    higher, lower = found["score"], found["cost"]
+    assert (higher["better"], lower["better"]) == ("higher", "lower")
+    assert lower["across"] == higher["across"]
+    # A random policy has the score 0 and a good one 1, with either sign.
+    scores = [
+        (value - ends[env][0]) / (ends[env][1] - ends[env][0])
+        for env in ends
+        for value in [*values[env, "a group"], min(values[env, "a group"] + values[env, "b group"])]
+    ]
+    middle = sorted(scores)[len(scores) // 4 : -(len(scores) // 4)]
+    assert lower["across"]["groups"][0]["iqm"]["value"] == pytest.approx(np.mean(middle))
+    for one, other in zip(higher["environments"], lower["environments"], strict=True):
+        for a, b in zip(one["groups"], other["groups"], strict=True):
+            assert (a["worst"], a["median"]) == (-b["worst"], pytest.approx(-b["median"]))
+            assert a["reaching"] == b["reaching"]
+        for a, b in zip(one["pairs"], other["pairs"], strict=True):
+            assert (a["p"], a["probability_better"]) == (b["p"], b["probability_better"])
+
+
+def test_references_of_lower_is_better_have_the_higher_number_at_0(
+    tmp_path: Path, compare: Shell
+) -> None:
+    make_group(tmp_path, "a group", [1.0, 2.0], metric="cost")
+    make_group(tmp_path, "b group", [1.0, 3.0], metric="cost")
+    error = compare(
+        *("a group", "b group", "--low", "CartPole-v1=1", "--high", "CartPole-v1=2"), status=2
+    )
+    assert "low must be above high in `CartPole-v1`, since lower values are better" in error
+    # The known references are of returns, of which higher ones are better.
+    made = compare.json("a group", "b group")
+    assert made["environments"][0]["reference"] is None
+
+
 def test_every_format_has_the_same_numbers(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     make_run(tmp_path, "b group", 4.0, 11, status="failed", config={"learning_rate": 0.01})
