@@ -19,6 +19,7 @@ from backflip.cli.who_answers import (
     add_page_options,
     display_for,
     labelling_of,
+    note,
     refuse_page_options,
     teacher_of,
 )
@@ -27,6 +28,7 @@ from runshelf.cli.arguments import (
     RUN,
     Parser,
     add_about,
+    add_cost,
     add_output,
     home,
     ratio,
@@ -231,6 +233,7 @@ def _add_common(parser: argparse.ArgumentParser, least_env_steps: int = 1) -> No
         help="setting of the algorithm or of teaching, as in --set discount=0.9; repeatable",
     )
     add_about(parser)
+    add_cost(parser.add_argument_group("budget"))
     add_alerts(parser)
     add_output(parser)
 
@@ -415,9 +418,15 @@ def _labels_of(run: "Run", *, complete: bool = True) -> Path:
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments common to `teach` and `train`."""
-    from backflip.envs.arguments import parse_env_args
+    """Return the arguments common to `teach` and `train`.
 
+    Raises:
+        UserFacingError: nothing is left of the weekly budget.
+    """
+    from backflip.envs.arguments import parse_env_args
+    from runshelf.recorder.time_limit import check_weekly_budget
+
+    check_weekly_budget(home(options), options.cost, note)
     return {
         "seeds": options.seeds,
         "first_seed": options.first_seed,

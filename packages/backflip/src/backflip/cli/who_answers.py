@@ -102,7 +102,7 @@ def display_for(
         run: the id of the run if it is resumed.
     """
     if teacher == "terminal":
-        with watching(options, _say, run):
+        with watching(options, note, run):
             yield None
         return
     from backflip.cli.progress_display import Display
@@ -116,7 +116,8 @@ def display_for(
         yield display
 
 
-def _say(line: str) -> None:
+def note(line: str) -> None:
+    """Print one line on stderr."""
     put(f"backflip: {line}", file=sys.stderr)
 
 

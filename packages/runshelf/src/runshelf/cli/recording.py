@@ -8,7 +8,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_about, add_command, add_output, home, run_info
+from runshelf.cli.arguments import (
+    RUN,
+    add_about,
+    add_command,
+    add_cost,
+    add_output,
+    home,
+    run_info,
+)
 from runshelf.cli.run_alerts import add_alerts, watching
 from runshelf.errors import UsageError
 from runshelf.store.run_ids import short_id
@@ -65,7 +73,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="time between SIGTERM at the end of the budget and SIGKILL; default 30s",
     )
-    limits.add_argument("--cost", type=hourly, metavar="N/h", help="cost of an hour: 1.20/h")
+    add_cost(limits)
 
 
 def duration(text: str) -> float:
@@ -74,14 +82,6 @@ def duration(text: str) -> float:
     if not found or float(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"must be a time, got `{text}`; try 90s, 30m, 2h or 1d")
     return float(found[1]) * _UNITS[found[2]]
-
-
-def hourly(text: str) -> float:
-    """Read the cost of an hour."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:/h)?", text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"must be a cost by the hour, got `{text}`; try 1.20/h")
-    return float(found[1])
 
 
 def weekly(text: str) -> float:
@@ -104,9 +104,7 @@ def _run(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _run_info(options: argparse.Namespace) -> "RunInfo":
-    return dataclasses.replace(
-        run_info(options), budget_seconds=options.budget, cost_per_hour=options.cost
-    )
+    return dataclasses.replace(run_info(options), budget_seconds=options.budget)
 
 
 def _rerun(options: argparse.Namespace) -> dict[str, Any] | None:
