@@ -30,7 +30,11 @@ FINDING = {
     **{"runs": "runs [FILTER ...]", "show": "show RUN", "diff": "diff A B", "rm": "rm RUN ..."},
     **{"restore": "restore [RUN ...]", "gc": "gc", "du": "du", "reindex": "reindex"},
     **{"trust": "trust [RUN ...]", "note": "note [TEXT ...]", "now": "now", "digest": "digest"},
-    **{"hours": "hours [ACTION]", "premortem": "premortem [RUN]", "alerts": "alerts [RUN ...]"},
+    **{
+        "hours": "hours [ACTION]",
+        "premortem": "premortem [RUN]",
+        "alerts": "alerts [RUN|LOGS ...]",
+    },
 }
 
 
@@ -65,8 +69,9 @@ def test_every_option_is_described_and_exists() -> None:
     everywhere = described("Options of every command") - {"-h"}
     train = described("`backflip train ALGORITHM ENV`")
     page = described("The labelling page")
-    about = described("Description of a run")
-    assert options_of("resume") == everywhere | page
+    alerts = described("Alerts of a run")
+    about = described("Description of a run") | alerts
+    assert options_of("resume") == everywhere | page | alerts
     assert options_of("train") == everywhere | about | train
     alike = train - {"--updates-per-step"}
     assert options_of("teach") == everywhere | about | alike | page | described(
@@ -88,7 +93,7 @@ def test_every_option_is_described_and_exists() -> None:
     }.items():
         assert options_of(command) == everywhere | described(f"`backflip {heading}`")
     run = described("`backflip run -- CMD ...`")
-    assert options_of("run") == everywhere | run
+    assert options_of("run") == everywhere | run | alerts
     assert options_of("rerun") == everywhere | run | described("`backflip rerun RUN`")
     assert options_of("budget") == everywhere | described("`backflip budget`")
     assert options_of("import") == everywhere | described("`backflip import PATH`")

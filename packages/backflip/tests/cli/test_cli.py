@@ -246,8 +246,13 @@ def test_failures_are_one_line_with_their_status(
 def test_train_and_resume_for_real(tmp_path: Path) -> None:
     numbers = ["--seeds", "2", "--seed", "5", "--env-steps", "512", "--set", "epochs=1"]
     options = [*numbers, "--json", "--home", "h"]
-    done = run(REAL, "train", "ppo", "CartPole-v1", *options, cwd=tmp_path)
+    alerts = ["--alert", "end", "--to", "command:true T0KEN"]
+    assert main(["budget", "--weekly", "5", "--home", str(tmp_path / "h")]) == 0
+    options += ["--cost", "360/h"]
+    done = run(REAL, "train", "ppo", "CartPole-v1", *alerts, *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "0.00 of this week's 5 spent" in done.stderr
+    assert "backflip: alert: run" in done.stderr
     fields = json.loads(done.stdout)
     assert fields["seeds"] == [5, 6]
     assert fields["env_steps"] == 512
@@ -255,6 +260,14 @@ def test_train_and_resume_for_real(tmp_path: Path) -> None:
     assert set(fields["seconds"]) == {"setup", "compile", "train", "answers", "evaluate", "total"}
     manifest = json.loads((tmp_path / "h" / "runs" / fields["run"] / "run.json").read_text())
     assert manifest["argv"] == ["backflip", "train", "ppo", "CartPole-v1", *options]
+    assert manifest["cost_per_hour"] == 360
+    found = json.loads(run(REAL, "runs", "--json", "--home", "h", cwd=tmp_path).stdout)["runs"]
+    assert found[0]["cost"] == pytest.approx(found[0]["seconds"] / 10)
+    assert main(["budget", "--weekly", "0.001", "--home", str(tmp_path / "h")]) == 0
+    for words in (["ppo", "CartPole-v1", *options], ["--more", fields["run"], "--env-steps", "9"]):
+        refused = run(REAL, "train", *words, "--home", "h", cwd=tmp_path)
+        assert refused.returncode == 1
+        assert "the week's budget of 0.001 is used up" in refused.stderr
     again = run(REAL, "resume", fields["run"][:20], "--home", "h", "--json", cwd=tmp_path)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["returns"] == fields["returns"]

@@ -82,6 +82,44 @@ def test_three_numbers_by_hand(tmp_path: Path, compare: Shell) -> None:
     ]  # fmt: skip
 
 
+def test_settings_that_differ_stand_first_with_a_column_for_each_group(
+    tmp_path: Path, compare: Shell
+) -> None:
+    for name, config in (
+        ("a group", {"learning_rate": 0.001, "hidden": [64, 64], "clip": 0.2}),
+        ("name", {"learning_rate": 0.01, "hidden": [64, 64], "clip": 0.2}),
+        ("c group", {"learning_rate": 0.001, "hidden": [8], "extra": "x" * 200}),
+    ):
+        make_group(tmp_path, name, [1.0, 2.0], config=config)
+    names, files = ("a group", "name", "c group"), [tmp_path / "c.md", tmp_path / "c.html"]
+    options = [*names, "--markdown", str(files[0]), "--html", str(files[1])]
+    text = compare(*options)
+    lines = [line.split() for line in text.splitlines()]
+    at = lines.index(["kind", "name", "a", "group", "name", "(2)", "c", "group"])
+    assert at < next(n for n, line in enumerate(lines) if line[:1] == ["CartPole-v1"])
+    assert ["settings", "learning_rate", "0.001", "0.01", "0.001"] in lines
+    assert ["settings", "hidden", "64,64", "64,64", "8"] in lines
+    assert ["settings", "clip", "0.2", "0.2", "none"] in lines
+    markdown, html = (path.read_text() for path in files)
+    assert "| kind | name | a group | name (2) | c group |" in markdown
+    assert r"| settings | learning\_rate | 0.001 | 0.01 | 0.001 |" in markdown
+    assert "<td>learning_rate</td><td>0.001</td><td>0.01</td><td>0.001</td>" in html
+    found = compare.json(*names)["differences"][0]
+    assert {"name": "clip", "values": ["0.2", "0.2", "none"]} in found["rows"]
+
+
+def test_of_many_groups_each_has_a_line_of_settings(tmp_path: Path, compare: Shell) -> None:
+    names = [f"g{n}" for n in range(9)]
+    for n, name in enumerate(names):
+        config = {f"setting_{k}": k + n * (k < 8) for k in range(10)}
+        make_group(tmp_path, name, [1.0, 2.0], config=config)
+    lines = compare(*names).splitlines()
+    heads = next(line.split() for line in lines if line.split()[:2] == ["group", "setting_0"])
+    assert heads == ["group", *(f"setting_{k}" for k in range(6))]
+    assert ["g8", *(str(k + 8) for k in range(6))] in [line.split() for line in lines]
+    assert any("more differences not shown" in line for line in lines)
+
+
 def test_a_group_a_filter_a_run_and_a_home_are_sides(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     folder = make_run(tmp_path, "c group", 99.0, 3)
@@ -285,6 +323,61 @@ def test_across_environments(tmp_path: Path, compare: Shell) -> None:
     assert any("Own-v0" in note for note in without["notes"])
     pairs = [pair for env in found["environments"] for pair in env["pairs"]]
     assert [pair["p_corrected"] for pair in pairs] == pytest.approx([3 * pairs[0]["p"]] * 3)
+
+
+def test_lower_is_better_is_the_mirror_of_higher_is_better(tmp_path: Path, compare: Shell) -> None:
+    rng = np.random.default_rng(1)
+    ends = {"Own-v0": (20.0, 80.0), "Other-v0": (-3.0, 5.0)}
+    values = {
+        (env, name): rng.normal(low + level * (high - low), (high - low) / 4, 5).tolist()
+        for env, (low, high) in ends.items()
+        for name, level in (("a group", 0.7), ("b group", 0.5))
+    }
+    found: dict[str, Any] = {}
+    for metric, sign in (("score", 1), ("cost", -1)):
+        home = tmp_path / metric
+        for (env, name), of in values.items():
+            config = {"learning_rate": len(name + env)}
+            make_group(home, name, [sign * x for x in of], env=env, metric=metric, config=config)
+            make_run(home, name, 0.0, 9, env=env, metric=metric, status="failed", config=config)
+        words = [
+            word
+            for env, (low, high) in ends.items()
+            for word in ("--low", f"{env}={sign * low}", "--high", f"{env}={sign * high}")
+        ]
+        words += ["--threshold", f"Own-v0={sign * 50.0}"]
+        found[metric] = Shell(home, compare.capsys).json("a group", "b group", *words)
+    higher, lower = found["score"], found["cost"]
+    assert (higher["better"], lower["better"]) == ("higher", "lower")
+    assert lower["across"] == higher["across"]
+    # A random policy has the score 0 and a good one 1, with either sign.
+    scores = [
+        (value - ends[env][0]) / (ends[env][1] - ends[env][0])
+        for env in ends
+        for value in [*values[env, "a group"], min(values[env, "a group"] + values[env, "b group"])]
+    ]
+    middle = sorted(scores)[len(scores) // 4 : -(len(scores) // 4)]
+    assert lower["across"]["groups"][0]["iqm"]["value"] == pytest.approx(np.mean(middle))
+    for one, other in zip(higher["environments"], lower["environments"], strict=True):
+        for a, b in zip(one["groups"], other["groups"], strict=True):
+            assert (a["worst"], a["median"]) == (-b["worst"], pytest.approx(-b["median"]))
+            assert a["reaching"] == b["reaching"]
+        for a, b in zip(one["pairs"], other["pairs"], strict=True):
+            assert (a["p"], a["probability_better"]) == (b["p"], b["probability_better"])
+
+
+def test_references_of_lower_is_better_have_the_higher_number_at_0(
+    tmp_path: Path, compare: Shell
+) -> None:
+    make_group(tmp_path, "a group", [1.0, 2.0], metric="cost")
+    make_group(tmp_path, "b group", [1.0, 3.0], metric="cost")
+    error = compare(
+        *("a group", "b group", "--low", "CartPole-v1=1", "--high", "CartPole-v1=2"), status=2
+    )
+    assert "low must be above high in `CartPole-v1`, since lower values are better" in error
+    # The known references are of returns, of which higher ones are better.
+    made = compare.json("a group", "b group")
+    assert made["environments"][0]["reference"] is None
 
 
 def test_every_format_has_the_same_numbers(tmp_path: Path, compare: Shell) -> None:

@@ -35,6 +35,33 @@ def test_the_page_concludes_and_writes_nothing(home: Path) -> None:
     assert after == before
 
 
+def test_the_page_saves_the_file_of_the_command(
+    home: Path, open_page: Callable[..., Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_group(home, "far away", [1.0, 2.0], env="Pendulum-v1", first=40)
+    ids = [path.name for path in sorted(home.glob("runs/[0-9]*"))]
+    written, saved = home / "written.html", home / "saved.html"
+    cases = {
+        ("a group", "b group"): "group=a+group&group=b+group",
+        (ids[0], ids[1]): f"run={ids[0]}&run={ids[1]}",
+        ("a group", ids[7]): f"group=a+group&run={ids[7]}",
+    }
+    with serving(home) as server:
+        for names, query in cases.items():
+            assert main(["compare", *names, "--html", str(written), "--home", str(home)]) == 0
+            shown = open_page(f"{server.address}compare?{query}", wait=False)
+            with shown.expect_download() as download:
+                shown.get_by_text("save as one file").click()
+            download.value.save_as(saved)
+            assert saved.read_bytes() == written.read_bytes()
+            assert download.value.suggested_filename == "runshelf-comparison.html"
+        # What cannot be compared over seeds is saved with its settings and curves.
+        other = server.get("/report?group=a+group&group=far+away").body.decode()
+        assert "<svg" in other
+        assert "report" in other
+    capsys.readouterr()
+
+
 def test_the_file_is_drawn_without_errors(
     home: Path, open_page: Callable[..., Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -398,6 +398,19 @@ def test_following_ends_with_the_run_and_tells_everything_once(tmp_path: Path) -
     ]
 
 
+def test_following_goes_on_until_the_last_alert_is_sent_or_given_up(tmp_path: Path) -> None:
+    ulid = done(tmp_path, points=3).name
+
+    def fail(_: object) -> None:
+        raise NotSent("no")
+
+    looks = list[Look]()
+    watch = watch_of(tmp_path, "end", runs=[ulid], channels=[Channel("test", fail)])
+    with open_index(tmp_path) as index:
+        follow(watch, index, looks.append, pause=0.01)
+    assert [len(one.problems) for one in looks] == [1, 1, 1]
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done(tmp_path, points=3, name="x")
     with webhook() as hook:

@@ -1,6 +1,7 @@
 """`teach --more RUN` and `train --more RUN`: carry a run on in a new run."""
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from backflip.cli.who_answers import (
@@ -8,9 +9,11 @@ from backflip.cli.who_answers import (
     display_for,
     given_options,
     labelling_of,
+    note,
     refuse_page_options,
 )
 from runshelf.cli.arguments import RUN, home, run_info
+from runshelf.cli.run_alerts import without_alerts
 from runshelf.cli.trusting import ask_to_import
 from runshelf.errors import UsageError
 
@@ -23,6 +26,7 @@ FREE = frozenset(
     (
         *("--more", "--env-steps", "--labels", "--goal", "--open", "--no-open", "--port", "--host"),
         *("--question", "--name", "--group", "--tag", "--json", "--home", "--debug"),
+        *("--cost", "--alert", "--to"),
     )
 )
 
@@ -100,9 +104,19 @@ def _parent(options: argparse.Namespace, positional: dict[str, str | None]) -> "
 
 
 def _about(options: argparse.Namespace, run: "Run", display: Any) -> dict[str, Any]:
-    """Return the arguments common to both commands; `latest` is recorded as the run's id."""
+    """Return the arguments common to both commands; `latest` is recorded as the run's id.
+
+    Raises:
+        UserFacingError: nothing is left of the weekly budget.
+    """
+    from runshelf.recorder.time_limit import check_weekly_budget
+
     own = run.folder.resolve().parent == (home(options) / "runs").resolve()
     recorded = run.ulid if own else str(run.folder.resolve())
-    argv = [recorded if word == options.more else word for word in options.argv]
+    argv = without_alerts(options.argv)
+    argv = [recorded if word == options.more else word for word in argv]
     argv = [f"--more={recorded}" if word == f"--more={options.more}" else word for word in argv]
-    return {"home": home(options), "argv": argv, "info": run_info(options), "report": display}
+    info = run_info(options)
+    info = replace(info, cost_per_hour=info.cost_per_hour or run.manifest.get("cost_per_hour"))
+    check_weekly_budget(home(options), info.cost_per_hour, note)
+    return {"home": home(options), "argv": argv, "info": info, "report": display}

@@ -98,7 +98,7 @@ class Display:
     def __call__(self, progress: Progress) -> None:
         """Show the progress."""
         if progress.note:
-            self._console.print(_text(f"backflip: note: {progress.note}"), soft_wrap=True)
+            self.print_note(f"note: {progress.note}")
         if progress.waiting_for:
             self._show_waiting(progress)
             return
@@ -123,6 +123,10 @@ class Display:
         elif ended or time.monotonic() >= self._next_line:
             self._print_line(_joined(plain_line(progress), warning))
 
+    def print_note(self, note: str) -> None:
+        """Print a line above the bar; any thread may do so."""
+        self._console.print(_text(f"backflip: {note}"), soft_wrap=True)
+
     @contextlib.contextmanager
     def _paused(self) -> Generator[None, None, None]:
         """Leave the terminal alone in the block."""
@@ -138,7 +142,7 @@ class Display:
             return ""
         notes, warning = self._doctor(folder)
         for note in notes:
-            self._console.print(_text(f"backflip: {note}"), soft_wrap=True)
+            self.print_note(note)
         return warning
 
     def _show_doing(self, what: str) -> None:

@@ -19,6 +19,7 @@ from backflip.cli.who_answers import (
     add_page_options,
     display_for,
     labelling_of,
+    note,
     refuse_page_options,
     teacher_of,
 )
@@ -27,6 +28,7 @@ from runshelf.cli.arguments import (
     RUN,
     Parser,
     add_about,
+    add_cost,
     add_output,
     home,
     ratio,
@@ -37,6 +39,7 @@ from runshelf.cli.arguments import (
 )
 from runshelf.cli.command_line import Reported
 from runshelf.cli.page_options import add_server_options, page_opener, printed_address
+from runshelf.cli.run_alerts import add_alerts, without_alerts
 from runshelf.cli.trusting import ask_to_import
 from runshelf.errors import UsageError
 from runshelf.terminal_text import put
@@ -185,6 +188,7 @@ def _add_resume(commands: Any) -> None:
     parser = commands.add_parser("resume", help=about, description=sentence(about))
     parser.add_argument("run", metavar="RUN", help=RUN)
     add_page_options(parser, new_run=False)
+    add_alerts(parser)
     add_output(parser)
     parser.set_defaults(act=_resume)
 
@@ -229,6 +233,8 @@ def _add_common(parser: argparse.ArgumentParser, least_env_steps: int = 1) -> No
         help="setting of the algorithm or of teaching, as in --set discount=0.9; repeatable",
     )
     add_about(parser)
+    add_cost(parser.add_argument_group("budget"))
+    add_alerts(parser)
     add_output(parser)
 
 
@@ -341,7 +347,7 @@ def _resume(options: argparse.Namespace) -> Reported:
         put(f"backflip: note: {finished_note(run)}", file=sys.stderr)
         return _reported(result)
     ask_to_import(run, code_named_by(run), options)
-    with display_for(teacher, options) as display:
+    with display_for(teacher, options, run.ulid) as display:
         return _reported(_resumed(run, options, display))
 
 
@@ -412,9 +418,15 @@ def _labels_of(run: "Run", *, complete: bool = True) -> Path:
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments common to `teach` and `train`."""
-    from backflip.envs.arguments import parse_env_args
+    """Return the arguments common to `teach` and `train`.
 
+    Raises:
+        UserFacingError: nothing is left of the weekly budget.
+    """
+    from backflip.envs.arguments import parse_env_args
+    from runshelf.recorder.time_limit import check_weekly_budget
+
+    check_weekly_budget(home(options), options.cost, note)
     return {
         "seeds": options.seeds,
         "first_seed": options.first_seed,
@@ -422,7 +434,7 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
         "env_args": parse_env_args(options.env_arg),
         "settings": _settings(options.settings),
         "home": home(options),
-        "argv": options.argv,
+        "argv": without_alerts(options.argv),
         "info": run_info(options),
     }
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 from runshelf.cli.arguments import share
 from runshelf.cli.page_options import add_server_options, page_opener
+from runshelf.cli.run_alerts import watching
 from runshelf.errors import UsageError
+from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from backflip.labelling.people_source import LabellingSettings
@@ -87,21 +89,36 @@ def labelling_of(options: argparse.Namespace, teacher: str) -> "LabellingSetting
 
 @contextlib.contextmanager
 def display_for(
-    teacher: str | None, options: argparse.Namespace
+    teacher: str | None, options: argparse.Namespace, run: str | None = None
 ) -> "Generator[Report | None, None, None]":
     """Yield the progress display; None if a person answers in the same terminal.
 
     If no person answers queries, and there is a terminal, it asks what may go wrong in a long run.
+    The run in the block is watched for alerts, if that is asked.
+
+    Args:
+        teacher: who answers; None without queries.
+        options: the options of the command.
+        run: the id of the run if it is resumed.
     """
     if teacher == "terminal":
-        yield None
+        with watching(options, note, run):
+            yield None
         return
     from backflip.cli.progress_display import Display
     from backflip.doctor.live import LiveDoctor
 
     asks = teacher not in PEOPLE and attended(options)
-    with Display(doctor=LiveDoctor(), asks=asks) as display:
+    with (
+        Display(doctor=LiveDoctor(), asks=asks) as display,
+        watching(options, display.print_note, run),
+    ):
         yield display
+
+
+def note(line: str) -> None:
+    """Print one line on stderr."""
+    put(f"backflip: {line}", file=sys.stderr)
 
 
 def attended(options: argparse.Namespace) -> bool:

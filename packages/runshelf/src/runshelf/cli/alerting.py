@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from runshelf.cli.arguments import RUN, add_command, add_output, home
 from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
-    from runshelf.worklog.alerts.watching import Look, Watch
+    from runshelf.worklog.alerts.watching import Look
 
 _FAILED = 1  # exit status if an alert could not be sent
 
@@ -19,10 +18,16 @@ def add(commands: Any) -> None:
     """Add the command."""
     parser = add_command(
         *(commands, "alerts", _alerts, "tell when runs end, fail, stall or break a rule"),
-        "Look at the running and recently ended runs, and tell what is new; each alert is told "
-        "once. With --follow, go on until the named runs end, or until Ctrl-C.",
+        "Look at the running and recently ended runs, or at logs of other programs, and tell what "
+        "is new; each alert is told once. With --follow, go on until the named runs end, or until "
+        "Ctrl-C.",
     )
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{RUN}; default: all runs")
+    parser.add_argument(
+        *("runs",),
+        nargs="*",
+        metavar="RUN|LOGS",
+        help=f"{RUN}, or a folder or file of logs; default: all runs",
+    )
     parser.add_argument(
         "--rule",
         action="append",
@@ -49,9 +54,16 @@ def add(commands: Any) -> None:
 
 def _alerts(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.index.run_index import open_index
-    from runshelf.worklog.alerts.watching import Look, follow
+    from runshelf.store.run import find_run
+    from runshelf.worklog.alerts.seen import is_log
+    from runshelf.worklog.alerts.watching import Look, follow, watch_of
 
-    watch, looks = _watch(options), list[Look]()
+    logs = [name for name in options.runs if is_log(name)]
+    runs = [find_run(home(options), name).ulid for name in options.runs if name not in logs]
+    watch = watch_of(
+        home(options), options.rules, options.to, runs=runs, logs=logs, quiet=options.quiet
+    )
+    looks = list[Look]()
 
     def report(look: Look) -> None:
         looks.append(look)
@@ -73,25 +85,6 @@ def _alerts(options: argparse.Namespace) -> dict[str, Any] | None:
     if not alerts and not options.follow:
         put(f"{held} held back until the quiet hours end" if held else "nothing new")
     return None
-
-
-def _watch(options: argparse.Namespace) -> "Watch":
-    from runshelf.store.run import find_run
-    from runshelf.worklog.alerts.channels import channel_of
-    from runshelf.worklog.alerts.rules import USUAL, rule_of
-    from runshelf.worklog.alerts.watching import Watch, quiet_of
-
-    texts = options.rules or USUAL
-    rules = [rule_of(text) for text in texts]
-    channels = [channel_of(text, os.environ) for text in options.to]
-    return Watch(
-        home(options),
-        [rule for rule in rules if rule],
-        [channel for channel in channels if channel],
-        runs=[find_run(home(options), name).ulid for name in options.runs],
-        quiet=None if options.quiet is None else quiet_of(options.quiet),
-        about_budget=None in rules,
-    )
 
 
 def _show(look: "Look", options: argparse.Namespace) -> None:

@@ -82,8 +82,20 @@ def add_about(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_cost(group: Any) -> None:
+    """Add the option for the cost of an hour."""
+    group.add_argument("--cost", type=_hourly, metavar="N/h", help="cost of an hour: 1.20/h")
+
+
+def _hourly(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:/h)?", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"must be a cost by the hour, got `{text}`; try 1.20/h")
+    return float(found[1])
+
+
 def run_info(options: argparse.Namespace) -> "RunInfo":
-    """Return the values of the options of `add_about`.
+    """Return the values of the options of `add_about` and, if the command has it, of `add_cost`.
 
     Raises:
         UsageError: the registration does not exist, or was changed.
@@ -97,6 +109,7 @@ def run_info(options: argparse.Namespace) -> "RunInfo":
         question=options.question,
         tags=tuple(options.tags),
         parent=variable("PARENT"),  # set by `rerun`
+        cost_per_hour=getattr(options, "cost", None),
     )
     return registered_info(home(options), info, options.registered)
 

@@ -316,7 +316,7 @@ def _show_table(table: "Table") -> None:
     columns = {
         head: [plain(row[place]) for row in table.rows] for place, head in enumerate(table.heads)
     }
-    print_table(columns, right=table.right)
+    print_table(columns, right=table.right, beside=table.beside)
 
 
 def _say(line: str) -> None:

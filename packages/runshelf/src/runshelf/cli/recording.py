@@ -8,7 +8,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_about, add_command, add_output, home, run_info
+from runshelf.cli.arguments import (
+    RUN,
+    add_about,
+    add_command,
+    add_cost,
+    add_output,
+    home,
+    run_info,
+)
+from runshelf.cli.run_alerts import add_alerts, watching
 from runshelf.errors import UsageError
 from runshelf.store.run_ids import short_id
 from runshelf.terminal_text import put
@@ -30,6 +39,7 @@ def add(commands: Any) -> None:
     parser.usage = "%(prog)s [options] -- CMD ..."
     add_about(parser)
     _add_limits(parser)
+    add_alerts(parser)
     add_output(parser)
     about = "run the archived code of a run again in a clean folder, with the same command"
     parser = add_command(commands, "rerun", _rerun, about)
@@ -63,7 +73,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="time between SIGTERM at the end of the budget and SIGKILL; default 30s",
     )
-    limits.add_argument("--cost", type=hourly, metavar="N/h", help="cost of an hour: 1.20/h")
+    add_cost(limits)
 
 
 def duration(text: str) -> float:
@@ -72,14 +82,6 @@ def duration(text: str) -> float:
     if not found or float(found[1]) == 0:
         raise argparse.ArgumentTypeError(f"must be a time, got `{text}`; try 90s, 30m, 2h or 1d")
     return float(found[1]) * _UNITS[found[2]]
-
-
-def hourly(text: str) -> float:
-    """Read the cost of an hour."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:/h)?", text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"must be a cost by the hour, got `{text}`; try 1.20/h")
-    return float(found[1])
 
 
 def weekly(text: str) -> float:
@@ -96,13 +98,13 @@ def _run(options: argparse.Namespace) -> dict[str, Any] | None:
     recording = recording_of(
         home(options), options.program, _run_info(options), say, grace_seconds=options.grace
     )
-    return _ended(record(recording, say), options)
+    with watching(options, say):
+        ending = record(recording, say)
+    return _ended(ending, options)
 
 
 def _run_info(options: argparse.Namespace) -> "RunInfo":
-    return dataclasses.replace(
-        run_info(options), budget_seconds=options.budget, cost_per_hour=options.cost
-    )
+    return dataclasses.replace(run_info(options), budget_seconds=options.budget)
 
 
 def _rerun(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -193,5 +195,5 @@ def split_program(
 
 
 def say(line: str) -> None:
-    """Print one line of the recorder on stderr."""
-    put(f"runshelf: {line}", file=sys.stderr)
+    """Print one line of the recorder on stderr, also while its terminal is in raw mode."""
+    put(f"runshelf: {line}", file=sys.stderr, end="\r\n" if sys.stderr.isatty() else "\n")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import add_command, add_output, home, whole
+from runshelf.cli.arguments import add_command, add_cost, add_output, home, whole
 from runshelf.cli.command_line import Reported
-from runshelf.cli.recording import duration, hourly
+from runshelf.cli.recording import duration
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.terminal_text import put
 
@@ -69,7 +69,7 @@ def _add_making(parser: argparse.ArgumentParser) -> None:
     making.add_argument("--minimise", action="store_true", default=None)
     making.add_argument("--halving", type=whole(2, 100, 3), metavar="RATE")
     making.add_argument("--budget", type=duration, metavar="TIME")
-    making.add_argument("--cost", type=hourly, metavar="N/h")
+    add_cost(making)
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:

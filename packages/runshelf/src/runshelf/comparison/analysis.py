@@ -15,7 +15,7 @@ from runshelf.comparison.across import across
 from runshelf.comparison.conclusions import conclusion, unseen
 from runshelf.comparison.fairness import budgets, check_tuning, notes_on
 from runshelf.comparison.groups import Difference, differences
-from runshelf.comparison.references import Reference, references
+from runshelf.comparison.references import Better, Reference, references
 from runshelf.comparison.registered import (
     Registered,
     beside_registration,
@@ -23,7 +23,6 @@ from runshelf.comparison.registered import (
 )
 from runshelf.comparison.result import (
     NONE,
-    Better,
     ComparisonResult,
     EnvironmentResult,
     PairResult,
@@ -69,8 +68,8 @@ class Question:
         threshold: seeds that reach it are successes: `X`, or `ENV=X` for one environment.
         test: the test of a difference.
         alpha: the level of the tests.
-        low: `ENV=X`, the returns with the score 0.
-        high: `ENV=X`, the returns with the score 1.
+        low: `ENV=X`, the values with the score 0.
+        high: `ENV=X`, the values with the score 1.
         references: a file with both.
         registered: the name of a registration, or `none`.
         allow_tuning: whether seeds on which settings were chosen may be compared.
@@ -209,6 +208,7 @@ def _compare(
         question.high,
         question.references,
         of_return=is_return(plan.metric),
+        better=plan.better,
     )
     found = [_environment(env, values, plan, known.get(env)) for env in common]
     found = _corrected(found, plan)
@@ -220,7 +220,7 @@ def _compare(
         better=plan.better,
         alpha=plan.alpha,
         environments=found,
-        across=across(found) if plan.better == "higher" else None,
+        across=across(found),
         differences=_differences(values),
         budgets=budgets(values),
         notes=[*warnings, *notes_on(values, plan.metric), *_unseen(found)],

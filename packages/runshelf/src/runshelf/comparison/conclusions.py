@@ -2,7 +2,8 @@
 
 import math
 
-from runshelf.comparison.result import Better, PairResult, SideResult
+from runshelf.comparison.references import Better
+from runshelf.comparison.result import PairResult, SideResult
 from runshelf.formatting import number, plural
 from runshelf.statistics.permutation import smallest_p
 

@@ -35,12 +35,14 @@ class Table(NamedTuple):
         heads: the headings; they differ from each other.
         rows: the cells of each row.
         right: the headings of right-aligned columns.
+        beside: the headings of columns whose cells are compared with each other in each row.
     """
 
     title: str
     heads: tuple[str, ...]
     rows: list[tuple[str, ...]]
     right: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 @final

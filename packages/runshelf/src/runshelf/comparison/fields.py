@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runshelf.comparison.document import csv_text
+from runshelf.comparison.groups import Difference
 from runshelf.comparison.result import (
     AcrossResult,
     ComparisonResult,
@@ -53,13 +54,18 @@ def _one(result: ComparisonResult) -> dict[str, Any]:
         else {**registered.kept.carried(), "deviations": registered.deviations},
         "environments": [_environment(one) for one in result.environments],
         "across": None if result.across is None else _across(result.across),
-        "differences": [one._asdict() for one in result.differences],
+        "differences": [_difference(one) for one in result.differences],
         "budgets": [
             {name: _known(value) for name, value in one._asdict().items()} for one in result.budgets
         ],
         "notes": result.notes,
         "left_out": dict(result.left_out),
     }
+
+
+def _difference(one: Difference) -> dict[str, Any]:
+    rows = [{"name": row.key, "values": row.values} for row in one.rows]
+    return {"kind": one.kind, "names": one.names, "separates": one.separates, "rows": rows}
 
 
 def _environment(one: EnvironmentResult) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """What separates runs: the settings, files and packages in which they differ."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
 
-from runshelf.comparison.settings import flat, side_by_side
+from runshelf.comparison.settings import Row, flat, side_by_side
 from runshelf.index.entry import typed
 from runshelf.index.identity import (
     code_of,
@@ -18,6 +18,7 @@ from runshelf.store.run import Run
 
 _MOST_NAMED = 4
 _MOST_VALUES = 3
+_OF_FILES = ("code", "other files")  # the values are digests, which say nothing in a sentence
 
 
 @final
@@ -26,18 +27,29 @@ class Difference(NamedTuple):
 
     Attributes:
         kind: `settings`, `code`, `packages`, `other files` or `other packages`.
-        names: the settings, files or packages that differ, with short values where there are any.
+        rows: the settings, files or packages that differ, each with a text for each run; a row
+            without values says what is unknown.
         separates: whether runs that differ in it are in different groups, unless the user pools
             them.
     """
 
     kind: str
-    names: list[str]
+    rows: list[Row]
     separates: bool
+
+    @property
+    def names(self) -> list[str]:
+        """What differs, with the different values where these say something: `lr (0.1, 0.2)`."""
+        return [
+            row.key
+            if not row.values or self.kind in _OF_FILES
+            else f"{row.key} ({_different(row.values)})"
+            for row in self.rows
+        ]
 
     def __str__(self) -> str:
         """Return a phrase: `settings: lr (0.1, 0.2)`."""
-        more = len(self.names) - _MOST_NAMED
+        more = len(self.rows) - _MOST_NAMED
         rest = f" and {more} more" if more > 0 else ""
         return f"{self.kind}: {', '.join(self.names[:_MOST_NAMED])}{rest}"
 
@@ -53,15 +65,15 @@ def differences(runs: Sequence[Run]) -> list[Difference]:
         Difference("other files", _other_files(runs), separates=False),
         Difference("other packages", _changed(_others(packages)), separates=False),
     ]
-    return [one for one in found if one.names]
+    return [one for one in found if one.rows]
 
 
-def _settings(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+def _settings(manifests: Sequence[Mapping[str, Any]]) -> list[Row]:
     """Return the settings that differ; the command line only if they do not tell the difference."""
     sources = {source_of(manifest) for manifest in manifests}
     every = [configuration_of(manifest) for manifest in manifests]
     if len(sources) > 1 and any(one.get("source") for one in every):
-        return ["unknown: the logs hold none"]
+        return [Row("unknown: the logs hold none", [])]
     config = [flat(one.pop("config", {})) for one in every]
     named = _changed(config)
     if named:
@@ -74,25 +86,38 @@ def _line(argv: object) -> str:
     return " ".join(map(str, argv)) if isinstance(argv, list) else ""
 
 
-def _code(runs: Sequence[Run]) -> list[str]:
+def _code(runs: Sequence[Run]) -> list[Row]:
     files = [code_of(run.folder) for run in runs]
+    unknown = sum(one is None for one in files)
+    if 0 < unknown < len(files):
+        return [_unknown(unknown, len(files))]
+    return _digests([one for one in files if one is not None])
+
+
+def _other_files(runs: Sequence[Run]) -> list[Row]:
+    files = [files_of(run.folder) for run in runs]
     known = [one for one in files if one is not None]
-    unknown = len(files) - len(known)
-    if unknown and known:
-        return [f"unknown of {unknown} of {len(files)} runs"]
-    return [row.key for row in side_by_side(known)[0]]
+    rows = [row for row in _digests(known) if not is_code(row.key)]
+    return rows if len(known) == len(files) else [Row(row.key, []) for row in rows]
 
 
-def _other_files(runs: Sequence[Run]) -> list[str]:
-    known = [files for run in runs if (files := files_of(run.folder)) is not None]
-    return [row.key for row in side_by_side(known)[0] if not is_code(row.key)]
+def _digests(files: Sequence[Mapping[str, object]]) -> list[Row]:
+    """Return the files that differ, each with the beginnings of its digests."""
+    return [
+        Row(row.key, ["none" if one is None else str(one)[:8] for one in row.values])
+        for row in side_by_side(files)[0]
+    ]
 
 
-def _versions(packages: Sequence[Mapping[str, object]]) -> list[str]:
+def _versions(packages: Sequence[Mapping[str, object]]) -> list[Row]:
     unknown = sum(not one for one in packages)
     if 0 < unknown < len(packages):
-        return [f"unknown of {unknown} of {len(packages)} runs"]
+        return [_unknown(unknown, len(packages))]
     return _changed(packages)
+
+
+def _unknown(unknown: int, of: int) -> Row:
+    return Row(f"unknown of {unknown} of {of} runs", [])
 
 
 def _others(packages: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
@@ -107,14 +132,25 @@ def _others(packages: Sequence[Mapping[str, object]]) -> list[dict[str, object]]
 
 def _changed(
     of_each: Sequence[Mapping[str, object]], titles: Mapping[str, str] | None = None
-) -> list[str]:
-    """Return the keys whose values differ, with the values: `lr (0.1, 0.2)`."""
+) -> list[Row]:
+    """Return the keys whose values differ, with the values as texts."""
     rows, _ = side_by_side(of_each)
-    return [f"{(titles or {}).get(row.key, row.key)} ({_values(row.values)})" for row in rows]
+    return [
+        Row(
+            (titles or {}).get(row.key, row.key),
+            ["none" if value is None else typed(value) for value in row.values],
+        )
+        for row in rows
+    ]
 
 
-def _values(values: Iterable[object]) -> str:
-    texts = list(dict.fromkeys("none" if value is None else typed(value) for value in values))
-    shown = [text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}" for text in texts]
+def _different(values: Sequence[object]) -> str:
+    """Return the different values of a row: `0.1, 0.2`; a few of them, shortened."""
+    shown = [shortest(str(text)) for text in dict.fromkeys(values)]
     rest = f" and {len(shown) - _MOST_VALUES} more" if len(shown) > _MOST_VALUES else ""
     return ", ".join(shown[:_MOST_VALUES]) + rest
+
+
+def shortest(text: str) -> str:
+    """Return a value that is short enough for a table: a long one without its middle."""
+    return text if len(text) <= 60 else f"{text[:28]}...{text[-28:]}"

@@ -1,17 +1,20 @@
-"""Returns that normalised scores take as 0 and 1, each with its source.
+"""Values that normalised scores take as 0 and 1, each with its source.
 
 A score is s = (x - low) / (high - low). The low value is the mean return of a random policy, the
-high value a known good one. The user's own values come first.
+high value a known good one. Where lower values are better, as of a cost, low is the higher number.
+The user's own values come first.
 """
 
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, cast, final
+from typing import Literal, NamedTuple, cast, final
 
 from runshelf.errors import UsageError, did_you_mean, shown
 from runshelf.received_json import parse_json
 from runshelf.store.files import disk_errors
+
+Better = Literal["higher", "lower"]
 
 _LARGEST = 1 << 20  # bytes
 _RANDOM = "random: mean of 100 to 2,000 episodes"
@@ -22,7 +25,7 @@ _ATARI = "random policy and human player of Wang et al. 2016, arXiv:1511.06581"
 
 @final
 class Reference(NamedTuple):
-    """The returns that are 0 and 1 in one environment, and where they are from."""
+    """The values that are 0 and 1 in one environment, and where they are from."""
 
     low: float
     high: float
@@ -69,6 +72,7 @@ def references(
     file: Path | None = None,
     *,
     of_return: bool = True,
+    better: Better = "higher",
 ) -> dict[str, Reference]:
     """Return the reference of each environment that has one.
 
@@ -77,17 +81,21 @@ def references(
         low: `ENV=X`, as on the command line.
         high: `ENV=Y`.
         file: a JSON file `{"ENV": {"low": X, "high": Y, "source": TEXT}}`.
-        of_return: whether the metric is a return; the known references are returns.
+        of_return: whether the metric is a return; the known references are returns, of which
+            higher ones are better.
+        better: whether higher or lower values are better.
 
     Raises:
-        UsageError: a value is not a number, an environment is unknown, or low is not below high.
+        UsageError: a value is not a number, an environment is unknown, or low is not worse than
+            high.
     """
     envs = list(envs)
+    is_known = of_return and better == "higher"
     given = _of_file(file) if file else {}
     lows, highs = (_pairs(texts, name, envs) for texts, name in ((low, "--low"), (high, "--high")))
     found: dict[str, Reference] = {}
     for env in envs:
-        known = given.get(env) or (KNOWN.get(env) if of_return else None)
+        known = given.get(env) or (KNOWN.get(env) if is_known else None)
         below = lows.get(env, known.low if known else None)
         above = highs.get(env, known.high if known else None)
         if below is None and above is None:
@@ -96,13 +104,18 @@ def references(
             raise UsageError(f"`{env}` has only one of --low and --high: give both")
         by_user = env in lows or env in highs
         source = "given" if by_user or known is None else known.source
-        found[env] = _checked(env, Reference(below, above, source))
+        found[env] = _checked(env, Reference(below, above, source), better)
     return found
 
 
-def _checked(env: str, one: Reference) -> Reference:
-    if not one.low < one.high or not math.isfinite(one.low + one.high):
-        raise UsageError(f"low must be below high in `{env}`, got {one.low:g} and {one.high:g}")
+def _checked(env: str, one: Reference, better: Better) -> Reference:
+    is_apart = one.low < one.high if better == "higher" else one.low > one.high
+    if not is_apart or not math.isfinite(one.low + one.high):
+        where = "below" if better == "higher" else "above"
+        why = "" if better == "higher" else ", since lower values are better"
+        raise UsageError(
+            f"low must be {where} high in `{env}`{why}, got {one.low:g} and {one.high:g}"
+        )
     return one
 
 
@@ -144,4 +157,4 @@ def _of_entry(path: Path, env: str, value: object) -> Reference:
         raise UsageError(f"`{env}` in `{path}` needs the numbers `low` and `high`")
     source = fields.get("source")
     named = source if isinstance(source, str) and source else path.name
-    return _checked(env, Reference(float(low), float(high), named))
+    return Reference(float(low), float(high), named)

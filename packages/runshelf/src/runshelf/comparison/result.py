@@ -3,18 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, final
+from typing import final
 
 from runshelf.comparison.fairness import Budget
 from runshelf.comparison.groups import Difference
-from runshelf.comparison.references import Reference
+from runshelf.comparison.references import Better, Reference
 from runshelf.comparison.registered import Registered
 from runshelf.comparison.seed_values import SeedValue
 from runshelf.statistics.aggregates import Profile
 from runshelf.statistics.estimate import Estimate
-
-Better = Literal["higher", "lower"]
-
 
 NONE = Estimate(math.nan, math.nan, math.nan, 0)  # of seeds without values
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from runshelf.comparison.across import SCORES_PER_UNIT
+from runshelf.comparison.differing import table_of_differences
 from runshelf.comparison.document import Document, Section, Table
 from runshelf.comparison.result import (
     AcrossResult,
@@ -111,14 +112,10 @@ def _exploratory(results: Sequence[ComparisonResult]) -> str:
 
 def _settings(result: ComparisonResult) -> Section:
     """Return the differences in settings, code and packages, and the budgets."""
-    rows = [
-        (one.kind, name) for one in result.differences if one.separates for name in one.names[:30]
-    ]
-    table = Table("settings that differ", ("kind", "what, in the order of the groups"), rows)
-    lines = (
-        [] if rows or len(result.labels) < 2 else ["the settings, code and packages are the same"]
-    )
-    return Section("What differs", lines, [*([table] if rows else []), _budgets(result)])
+    tables, lines = table_of_differences(result.differences, result.labels)
+    if not tables and len(result.labels) > 1:
+        lines = ["the settings, code and packages are the same"]
+    return Section("What differs", lines, [*tables, _budgets(result)])
 
 
 def _budgets(result: ComparisonResult) -> Table:

@@ -8,8 +8,8 @@ import numpy as np
 
 from runshelf.comparison.analysis import plan_of
 from runshelf.comparison.fairness import check_tuning, notes_on
+from runshelf.comparison.references import Better
 from runshelf.comparison.registered import Registered, beside_registration
-from runshelf.comparison.result import Better
 from runshelf.comparison.seed_values import SeedValue, SideValues, values_of
 from runshelf.comparison.sides import Side
 from runshelf.errors import UsageError

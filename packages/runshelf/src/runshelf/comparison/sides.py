@@ -9,15 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import final
 
-from runshelf.errors import UsageError, UserFacingError, did_you_mean
+from runshelf.errors import UsageError, did_you_mean
 from runshelf.formatting import plural
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index, open_index
-from runshelf.interop.import_logs import import_path
-from runshelf.interop.import_tables import import_tables, nothing_to_read
+from runshelf.interop.any_logs import read_logs
 from runshelf.interop.log_folders import Say
 from runshelf.store.home import has_runs
-from runshelf.store.run import RunInfo
 
 MOST_RUNS = 20_000  # of one side
 
@@ -74,7 +72,7 @@ def opened_sides(
             else _side(index, name, argv, say, stack)
             for name in names
         ]
-        yield _distinct(sides)
+        yield distinct(sides)
 
 
 def _side(index: Index, name: str, argv: Sequence[str], say: Say, stack: ExitStack) -> Side:
@@ -128,17 +126,8 @@ def _matching(index: Index, filter_: str) -> list[RunRow]:
 
 def _of_logs(path: Path, argv: Sequence[str], say: Say, stack: ExitStack) -> Side:
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="runshelf-logs-"))
-    home, notes = Path(folder), list[str]()
-    made = import_tables(home, path, argv=argv, say=notes.append)
-    try:
-        import_path(home, path, info=RunInfo(), argv=argv, say=lambda _: None)
-    except UsageError as error:
-        if not made:
-            raise nothing_to_read(path, notes) from error
-    except UserFacingError as error:
-        if not made:
-            raise
-        notes.append(str(error))
+    home = Path(folder)
+    notes = read_logs(home, path, argv)
     for note in notes:
         say(note)
     logs = stack.enter_context(open_index(home))
@@ -150,7 +139,7 @@ def _label(path: Path) -> str:
     return path.resolve().name or str(path)
 
 
-def _distinct(sides: Sequence[Side]) -> list[Side]:
+def distinct(sides: Sequence[Side]) -> list[Side]:
     """Check that no run is on two sides, and give all sides different labels.
 
     Raises:

@@ -1,6 +1,7 @@
 """Limits of a run's duration: its own budget and the weekly budget."""
 
 import time
+from pathlib import Path
 from typing import final
 
 from runshelf.durations import duration
@@ -30,7 +31,7 @@ class TimeLimit:
         self._others = self._recount_at = 0.0
         if self._weekly is not None:
             self._count()
-            self._say_what_is_left(self._weekly, self._weekly - self._others, say)
+            _say_what_is_left(self._weekly, self._others, self._rate, say)
 
     def begin(self, run: str) -> None:
         """Set the run's id, so that its own cost is not counted twice."""
@@ -60,14 +61,27 @@ class TimeLimit:
         # Counting takes at most about 2 % of the time, even in a home with many runs.
         self._recount_at = now + max(_RECOUNT_SECONDS, 50 * (now - began))
 
-    def _say_what_is_left(self, weekly: float, left: float, say: Say) -> None:
-        spent = weekly - left
-        if left <= 0:
-            raise UserFacingError(
-                f"the week's budget of {weekly:g} is used up ({spent:.2f} spent): wait "
-                f"for Monday, or raise it with runshelf budget --weekly {weekly * 2 or 20:g}"
-            )
-        say(
-            f"{spent:.2f} of this week's {weekly:g} spent, {left:.2f} left: "
-            f"{duration(left / self._rate * 3600)} at {self._rate:g} an hour"
+
+def check_weekly_budget(home: Path, cost_per_hour: float | None, say: Say) -> None:
+    """Print what is left of the weekly budget for a run that costs something.
+
+    Raises:
+        UserFacingError: nothing is left.
+    """
+    weekly = read_weekly(home) if cost_per_hour else None
+    if weekly is not None and cost_per_hour:
+        spent = sum(one.cost for one in spent_this_week(home))
+        _say_what_is_left(weekly, spent, cost_per_hour, say)
+
+
+def _say_what_is_left(weekly: float, spent: float, rate: float, say: Say) -> None:
+    left = weekly - spent
+    if left <= 0:
+        raise UserFacingError(
+            f"the week's budget of {weekly:g} is used up ({spent:.2f} spent): wait "
+            f"for Monday, or raise it with runshelf budget --weekly {weekly * 2 or 20:g}"
         )
+    say(
+        f"{spent:.2f} of this week's {weekly:g} spent, {left:.2f} left: "
+        f"{duration(left / rate * 3600)} at {rate:g} an hour"
+    )

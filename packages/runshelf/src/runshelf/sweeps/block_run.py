@@ -154,15 +154,15 @@ class BlockRun:
                 program.send_signal(signal.SIGTERM)
 
     def _argv(self, run: Run | None) -> list[str]:
+        rate = self._sweep.definition.cost_per_hour
+        cost = [] if rate is None else ["--cost", f"{rate:f}/h"]
         if not self._resumes:
-            rate = self._sweep.definition.cost_per_hour
-            cost = [] if rate is None else ["--cost", f"{rate:g}/h"]
             begin = [sys.executable, "-m", "runshelf", "run", *cost, "--name", self._name()]
             return [*begin, "--", *self._command]
         ours = [sys.executable, "-m", self._command[0]]
         if run is not None and state_of(run).name in ("lost", "interrupted", "stopped", "failed"):
             return [*ours, "resume", run.ulid]
-        return [*ours, *self._command[1:]]
+        return [*ours, *self._command[1:], *(() if "--cost" in self._command else cost)]
 
     def _name(self) -> str:
         return f"{self._sweep.name} {self._block.name}"

@@ -40,7 +40,7 @@ from runshelf.web import (
 )
 from runshelf.web.compare_page import compare
 from runshelf.web.error_pages import HANDLED, show_error
-from runshelf.web.evidence import evidence_of
+from runshelf.web.evidence import evidence_of, saved_comparison, sides_of
 from runshelf.web.large_runs import LargeRuns, are_large
 from runshelf.web.live_updates import LiveUpdates, Watched
 from runshelf.web.metric_choice import choose
@@ -70,6 +70,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 MOST_STREAMS = 48
 _STATIC_TYPES = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_HTML = "text/html; charset=utf-8"
 _MEDIA_NAME = re.compile(r"[0-9a-f]{64}\.(png|webp|jpg|jpeg|gif)")
 _IMMUTABLE = {"Cache-Control": "private, max-age=31536000, immutable"}
 
@@ -351,12 +352,17 @@ class Pages:
         return await self._reader.read(lambda: downloads.picture(row.folder, path))
 
     async def report(self, request: Request) -> Response:
-        """Runs and groups as one HTML file."""
+        """Runs and groups as one HTML file; several that can be compared, as a comparison."""
         view, chosen = chart_view(request.query_params), chosen_subjects(request, 1, "reported")
         found = await self._reader.query(lambda index: runs_of(index, chosen))
         kinds, reader = [kind for kind, _ in chosen], self._reader
+        if len(chosen) > 1:
+            sides = await reader.query(lambda index: sides_of(index, chosen))
+            text = await reader.read(lambda: saved_comparison(reader.home, sides))
+            if text is not None:
+                return downloads.text_download(text, "runshelf-comparison.html", _HTML)
         text = await reader.read(lambda: report(reader.home, found, kinds, view, reader.cache))
-        return downloads.text_download(text, "runshelf-report.html", "text/html; charset=utf-8")
+        return downloads.text_download(text, "runshelf-report.html", _HTML)
 
     async def static(self, request: Request) -> Response:
         """A script, the style sheet or the icon."""

@@ -12,19 +12,19 @@ from typing import Any, NamedTuple, final
 from runshelf.durations import duration
 from runshelf.errors import UsageError, UserFacingError, did_you_mean
 from runshelf.formatting import cut, number
-from runshelf.index.rows import RunRow
 from runshelf.recorder.budget import week_start
 from runshelf.store.diagnosis import read_diagnosis
 from runshelf.store.periods import finite
-from runshelf.store.progress import Tail, read_tail, time_of_last_line
 from runshelf.store.results import is_return
 from runshelf.store.run import open_run
+from runshelf.worklog.alerts.seen import Seen
 from runshelf.worklog.decisions import budget_state
 from runshelf.worklog.facts import Facts
 
 RETURN = "return"  # stands for the return of the run, whatever its name
 AXES = ("env_steps", "updates", "episodes", "seconds")
 USUAL = ("nan", "stall 10m", "failure", "end", "finding", "budget")
+OF_LOGS = ("nan", "stall 10m")  # the usual rules for logs of other programs
 _FAILED = ("failed", "lost")
 _ENDED = ("finished", "stopped", "interrupted")
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
@@ -61,14 +61,6 @@ class Alert(NamedTuple):
 
 
 @final
-class Seen(NamedTuple):
-    """A run, and the end of its metrics."""
-
-    row: RunRow
-    tail: Tail
-
-
-@final
 class Rule(NamedTuple):
     """A rule: its text, and a function that returns why a run is to be told of.
 
@@ -78,6 +70,11 @@ class Rule(NamedTuple):
 
     text: str
     why: Callable[[Seen], tuple[str, str] | None]
+
+    @property
+    def needs_run(self) -> bool:
+        """Whether it is about a recorded run, and not about a log of another program."""
+        return self.text in ("failure", "end", "finding")
 
 
 def rule_of(text: str) -> Rule | None:
@@ -89,7 +86,7 @@ def rule_of(text: str) -> Rule | None:
     said = " ".join(text.split())
     simple = {"nan": _nan, "failure": _failure, "end": _end, "finding": _finding}
     if said.casefold() in simple:
-        return Rule(said, simple[said.casefold()])
+        return Rule(said.casefold(), simple[said.casefold()])
     if said.casefold() == "budget":
         return None
     if found := _STALL.fullmatch(said.casefold()):
@@ -104,23 +101,17 @@ def rule_of(text: str) -> Rule | None:
     )
 
 
-def alerts_of(rules: Sequence[Rule], rows: Sequence[RunRow]) -> list[Alert]:
-    """Return what the rules find in runs."""
+def alerts_of(rules: Sequence[Rule], subjects: Sequence[Seen]) -> list[Alert]:
+    """Return what the rules find in runs and logs."""
     found: list[Alert] = []
-    for row in rows:
-        seen = Seen(row, read_tail(row.folder))
+    for seen in subjects:
         for rule in rules:
             if reason := rule.why(seen):
                 text, which = reason
-                key = f"{row.ulid} {rule.text} {which}"
-                said = f"run {row.short}{_called(row)}: {text}"
-                found.append(Alert(key, said, row.ulid, time.time()))
+                key = f"{seen.key} {rule.text} {which}"
+                run = seen.row.ulid if seen.row else ""
+                found.append(Alert(key, f"{seen.title}: {text}", run, time.time()))
     return found
-
-
-def _called(row: RunRow) -> str:
-    name = row.name or row.question
-    return f" ({cut(' '.join(name.split()), 80)})" if name else ""
 
 
 def budget_alerts(facts: Facts) -> list[Alert]:
@@ -192,19 +183,16 @@ def _must_be_finite(name: str) -> bool:
 
 
 def _stall(seen: Seen, seconds: float) -> tuple[str, str] | None:
-    if seen.row.state != "running":
-        return None
-    last = time_of_last_line(seen.row.folder) or seen.row.created
-    age = time.time() - last
-    if age <= seconds:
+    age = time.time() - seen.last_line
+    if not seen.is_running or age <= seconds:
         return None
     # Told once for each time that it stalls.
-    return f"no new line for {duration(age)}", f"{last:.3f}"
+    return f"no new line for {duration(age)}", f"{seen.last_line:.3f}"
 
 
 def _failure(seen: Seen) -> tuple[str, str] | None:
     row = seen.row
-    if row.state not in _FAILED:
+    if row is None or row.state not in _FAILED:
         return None
     note = f", {cut(' '.join(row.note.split()), 200)}" if row.note else ""
     return f"{row.state}{note}", row.since
@@ -212,7 +200,7 @@ def _failure(seen: Seen) -> tuple[str, str] | None:
 
 def _end(seen: Seen) -> tuple[str, str] | None:
     row = seen.row
-    if row.state not in _ENDED:
+    if row is None or row.state not in _ENDED:
         return None
     result = ""
     if row.result and row.result.value is not None:
@@ -221,6 +209,8 @@ def _end(seen: Seen) -> tuple[str, str] | None:
 
 
 def _finding(seen: Seen) -> tuple[str, str] | None:
+    if seen.row is None:
+        return None
     found, alarms = read_diagnosis(seen.row.folder), list[str]()
     with suppress(UserFacingError):
         alarms = open_run(seen.row.folder).alarms()

@@ -16,8 +16,17 @@ from runshelf.snapshot.secrets import find_secrets
 from runshelf.store.home import ALERTS, make_shared_file, shared
 from runshelf.store.records import LinesWriter, read_lines
 from runshelf.terminal_text import harmless
-from runshelf.worklog.alerts.channels import Channel, NotSent, send
-from runshelf.worklog.alerts.rules import Alert, Rule, alerts_of, budget_alerts
+from runshelf.worklog.alerts.channels import Channel, NotSent, channel_of, send
+from runshelf.worklog.alerts.rules import (
+    OF_LOGS,
+    USUAL,
+    Alert,
+    Rule,
+    alerts_of,
+    budget_alerts,
+    rule_of,
+)
+from runshelf.worklog.alerts.seen import Logs, seen_of_run
 from runshelf.worklog.decisions import facts_of
 
 PAUSE = 10.0  # seconds between two looks
@@ -52,7 +61,7 @@ class Look(NamedTuple):
         new: alerts that were never told before, and those that were held until now.
         held: the number of alerts that wait for the end of the quiet hours.
         problems: what could not be sent, and why.
-        is_over: whether all named runs have ended.
+        is_over: whether all named runs have ended, and nothing has to be sent again.
     """
 
     new: list[Alert]
@@ -69,7 +78,8 @@ class Watch:
         home: the home.
         rules: rules about runs.
         channels: ways to send alerts, besides what the caller does with them.
-        runs: the ids of the runs to look at; empty for all.
+        runs: the ids of the runs to look at; without any, and without logs, all runs.
+        logs: logs of other programs.
         quiet: hours in which nothing is sent.
         about_budget: whether the weekly budget is looked at, too.
     """
@@ -81,10 +91,11 @@ class Watch:
         channels: Sequence[Channel] = (),
         *,
         runs: Sequence[str] = (),
+        logs: Sequence[Logs] = (),
         quiet: Quiet | None = None,
         about_budget: bool = False,
     ) -> None:
-        self._home, self._rules, self._runs = home, rules, runs
+        self._home, self._rules, self._runs, self._logs = home, rules, runs, logs
         self._quiet, self._about_budget = quiet, about_budget
         self._waiting: list[tuple[Channel, list[Alert]]] = [(one, []) for one in channels]
         self._tries = [0] * len(channels)
@@ -97,22 +108,26 @@ class Watch:
         """
         now = time.time() if now is None else now
         rows = self._rows(index, now)
+        subjects = [seen_of_run(row) for row in rows]
+        subjects += [seen for logs in self._logs for seen in logs.look()]
         told, held = _recorded(self._home)
-        found = alerts_of(self._rules, rows)
+        found = alerts_of(self._rules, subjects)
         if self._about_budget:
             found += budget_alerts(facts_of(self._home, index))
         fresh = {a.key: _clean(a) for a in found if a.key not in told and a.key not in held}
-        is_over = bool(self._runs) and all(row.state != "running" for row in rows)
+        is_running = any(row.state == "running" for row in rows)
+        has_ended = bool(self._runs) and not self._logs and not is_running
         if self._quiet and self._quiet.holds(now):
             _record(self._home, [*fresh.values()], "held")
-            return Look([], len(held) + len(fresh), [], is_over)
+            return Look([], len(held) + len(fresh), [], has_ended)
         new = [*held.values(), *fresh.values()]
         problems = self._send(new)
         _record(self._home, new, "told")
-        return Look(new, 0, problems, is_over)
+        is_sent = not any(waiting for _, waiting in self._waiting)
+        return Look(new, 0, problems, has_ended and is_sent)
 
     def _rows(self, index: Index, now: float) -> list[RunRow]:
-        if self._runs:
+        if self._runs or self._logs:
             return [row for ulid in self._runs if (row := index.run(ulid))]
         rows = index.runs(limit=_MOST_RUNS).rows
         return [row for row in rows if row.state == "running" or _ended(row) > now - RECENT]
@@ -137,8 +152,54 @@ class Watch:
         return problems
 
 
+def watch_of(
+    home: Path,
+    rules: Sequence[str],
+    ways: Sequence[str],
+    *,
+    runs: Sequence[str] = (),
+    logs: Sequence[str] = (),
+    quiet: str | None = None,
+) -> Watch:
+    """Return the watch that is asked for in words; without rules, with the usual ones.
+
+    Args:
+        home: the home.
+        rules: the rules, as of `alerts --rule`.
+        ways: the ways to send alerts, as of `alerts --to`.
+        runs: the ids of the runs to look at; without any, and without logs, all runs.
+        logs: folders and files of logs of other programs.
+        quiet: the quiet hours.
+
+    Raises:
+        UsageError: a text is no rule, no way, or no span of the day, or a rule cannot be about
+            logs.
+    """
+    only_logs = bool(logs) and not runs
+    found = [rule_of(text) for text in rules or (OF_LOGS if only_logs else USUAL)]
+    if only_logs and (of_runs := [rule.text for rule in found if rule and rule.needs_run]):
+        raise UsageError(
+            f"`{of_runs[0]}` is about runs that are recorded; of logs, alerts tell nan, stall and "
+            "limits of metrics"
+        )
+    channels = [channel_of(text, os.environ) for text in ways]
+    return Watch(
+        home,
+        [rule for rule in found if rule],
+        [channel for channel in channels if channel],
+        runs=runs,
+        logs=[Logs(Path(name)) for name in logs],
+        quiet=None if quiet is None else quiet_of(quiet),
+        about_budget=None in found,
+    )
+
+
 def follow(
-    watch: Watch, index: Index, report: Callable[[Look], None], pause: float = PAUSE
+    watch: Watch,
+    index: Index,
+    report: Callable[[Look], None],
+    wait: Callable[[float], object] = time.sleep,
+    pause: float = PAUSE,
 ) -> None:
     """Look until all named runs have ended, or for ever; what cannot be read is read again.
 
@@ -146,18 +207,23 @@ def follow(
         watch: what to look at.
         index: the index of the home.
         report: receives what each look found.
+        wait: waits for so many seconds between two looks, or shorter if there is a reason to look.
         pause: seconds between two looks.
     """
+    problem = ""
     while True:
+        began = time.monotonic()
         try:
             index.refresh()
-            found = watch.look(index)
+            found, problem = watch.look(index), ""
         except UserFacingError as error:
-            found = Look([], 0, [str(error)], is_over=False)
+            is_new, problem = str(error) != problem, str(error)
+            found = Look([], 0, [problem] if is_new else [], is_over=False)
         report(found)
         if found.is_over:
             return
-        time.sleep(pause)
+        # Looking takes at most a sixth of the time, also at long logs.
+        wait(max(pause, 5 * (time.monotonic() - began)))
 
 
 def quiet_of(text: str) -> Quiet:
