@@ -8,9 +8,6 @@ ENV ?= dot
 bin := .venv/bin
 pip_install := $(bin)/python -m pip install --quiet --quiet --disable-pip-version-check
 pytest := $(NICE) $(bin)/python -m pytest
-# Most of the time of tests is compilation: a third less without LLVM's optimisation. Tests that
-# learn for minutes are compiled as programs are.
-unoptimised := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 compile := $(bin)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--fork-strategy fewest --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 	--no-emit-package runshelf
@@ -30,13 +27,13 @@ teach: .venv/base.stamp ## set everything up, then open the page on which you te
 	$(bin)/backflip teach $(ENV) --teacher human
 
 test: .venv/dev.stamp chromium graphics ## set everything up, then run every test but the slow ones
-	$(unoptimised) $(pytest) -n $(WORKERS) -m "not slow" --durations=12
+	$(pytest) -n $(WORKERS) -m "not slow" --durations=12
 
 check: .venv/dev.stamp ## format, lint, types, import contracts, fast tests: between two edits
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
 
 fast: .venv/dev.stamp ## the fast tests alone
-	$(unoptimised) $(pytest) -n $(WORKERS) -m "not slow and not medium"
+	$(pytest) -n $(WORKERS) -m "not slow and not medium"
 
 lint: .venv/dev.stamp ## format, lint, types, import contracts
 	$(bin)/ruff format --check .
