@@ -386,15 +386,18 @@ def test_directions_without_change_are_not_scaled_to_rounding_noise():
 
 
 @pytest.mark.parametrize("knots", [additive.FEW_KNOTS, additive.KNOTS])
-def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them(knots):
+def test_thresholds_are_spread_over_data_and_range_and_tell_how_far_a_number_is_above(knots):
     rng = np.random.default_rng(0)
     before = (rng.normal(size=(4000, 3)) * [1, 5, 0]).astype(np.float32)
     after = before + np.float32(0.1)
     encoder = fit_encoder(before, after)
     thresholds = additive.fit_thresholds(encoder, after, knots)
     z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
-    below = (z[:, :2, None] < np.asarray(thresholds.knots)[None, :2]).mean(0)
-    np.testing.assert_allclose(below, [(np.arange(knots) + 0.5) / knots] * 2, atol=2e-3)
+    places = np.asarray(thresholds.knots)[:2]
+    below = (z[:, :2, None] < places[None]).mean(0)
+    along = ((places.T - z[:, :2].min(0)) / np.ptp(z[:, :2], axis=0)).T
+    expected = [(np.arange(knots) + 0.5) / knots] * 2
+    np.testing.assert_allclose((below + along) / 2, expected, atol=2e-3)
     assert (np.asarray(thresholds.widths) >= additive.NARROWEST).all()
     spec = vector(3)
     step = jnp.asarray(before), np.zeros(4000, int), jnp.asarray(after)
@@ -409,6 +412,18 @@ def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them(kno
     np.testing.assert_allclose(passed[:, :2], slow[:, :2], atol=1e-4)
     plain = np.asarray(features(spec, encoder, *step))
     np.testing.assert_array_equal(found[:, : -3 * knots], plain)
+
+
+def test_knots_are_left_for_what_is_rare():
+    """A fallen pendulum: 99 of 100 angles are within .1 of ±1.5, the others anywhere between."""
+    rng = np.random.default_rng(4)
+    fallen = 1.5 * rng.choice([-1, 1], 9_900) + rng.uniform(-0.1, 0.1, 9_900)
+    angles = rng.permutation(np.concatenate([fallen, rng.uniform(-1.5, 1.5, 100)]))
+    knots = additive.spread_knots(angles, 31)
+    assert (np.abs(knots) < 1.4).sum() >= 12
+    assert (np.abs(knots) > 1.4).sum() >= 12
+    assert (np.diff(knots) > 0).all()
+    np.testing.assert_array_equal(additive.spread_knots(np.full(5, 2.0), 3), [2.0] * 3)
 
 
 @pytest.mark.medium
