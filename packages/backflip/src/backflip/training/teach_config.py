@@ -65,8 +65,8 @@ class TeachConfig:
             (`backflip.preferences.reward_alarm`).
         demonstration_share: labels that demonstrations add for each query, if there are any
             (`backflip.training.demonstrations`).
-        reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `contacts`, `linear`,
-            `network`, `network-half-ties`, or `module:Class` for your own.
+        reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `contacts`,
+            `intervals`, `linear`, `network`, `network-half-ties`, or `module:Class` for your own.
         crops: cropped copies of each label in a fit of a network
             (`backflip.rewards.network.crops`).
         shortest_crop: the least length of a crop, as a share of a clip.
@@ -94,7 +94,7 @@ class TeachConfig:
     restart_at: Fraction = 0.0
     fresh_share: Fraction = 0.12
     demonstration_share: Fraction = 0.25
-    reward_model: str = "additive"
+    reward_model: str = "intervals"
     crops: Annotated[int, Bounds(0, MOST_CROPS)] = LABELS_ONLY.crops
     shortest_crop: PositiveFraction = LABELS_ONLY.shortest_crop
     pseudo_label_weight: Fraction = LABELS_ONLY.pseudo_label_weight
