@@ -229,7 +229,11 @@ DISCRETE: dict[str, Any] = {
     "normalize_rewards": True,
 }
 DISCRETE_TEACHING: dict[str, Any] = {}
+# In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch; but
+# in short ones only, a policy would never see what follows (docs/log.md, 2026-11-25).
+SHORT_EPISODES: dict[str, Any] = {"episode_steps": 250, "whole_share": 0.25}
 CONTINUOUS: dict[str, Any] = {
+    **SHORT_EPISODES,
     "env_steps": 819_200,
     "num_envs": 64,
     "rollout_length": 64,
@@ -247,14 +251,11 @@ CONTINUOUS: dict[str, Any] = {
 }
 # Several actuators, as of robots: the settings of `train`. The entropy bonus above would widen the
 # policy far beyond the range of actions, because each actuator gets it and matters less.
-# In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch; but
-# in short ones only, a policy would never see what follows (docs/log.md, 2026-11-25).
 JOINTS: dict[str, Any] = {
+    **SHORT_EPISODES,
     "env_steps": 1_500_000,
     "num_envs": 32,
     "rollout_length": 64,
-    "episode_steps": 250,
-    "whole_share": 0.25,
     "epochs": 8,
     "minibatches": 16,
     "learning_rate": 5e-4,
