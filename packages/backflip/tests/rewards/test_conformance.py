@@ -50,7 +50,12 @@ MODELS = {
 OF_IMAGES = {"auto": AutoRewardModel, "change_map": ChangeMapRewardModel}
 
 
-ALIKE = ("additive", "additive-7-knots", "auto", "network-half-ties")  # variants of others: slow tests
+ALIKE = (
+    "additive",
+    "additive-7-knots",
+    "auto",
+    "network-half-ties",
+)  # variants of others: slow tests
 EMBEDDING = "an_embedding_is_that_of_the_fit"
 
 

@@ -533,7 +533,9 @@ def test_a_rare_and_narrow_reward_is_learned_with_intervals():
         model = kind(spec, labelled, 20)
         model.observe(record)
         fitted = model.fit(model.initial(1), [labels], keys)
-        found = model.opinions(jax.tree.map(lambda x: x[0], fitted.parameters), clips[2 * labelled :])
+        found = model.opinions(
+            jax.tree.map(lambda x: x[0], fitted.parameters), clips[2 * labelled :]
+        )
         assert found is not None
         truth = np.stack([reward(clip.next_obs) for clip in clips[2 * labelled :]])
         close[kind.__name__] = np.corrcoef(found.reward.ravel(), truth.ravel())[0, 1]

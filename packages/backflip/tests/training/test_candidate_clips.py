@@ -113,7 +113,10 @@ def test_features_are_means_deviations_and_ages_in_units_of_their_spread(reset):
     found = clip_features(record, places, LENGTH, reset=reset)
     seen = [record.obs[at.time : at.time + LENGTH, at.env] for at in places]
     ages = {0: 0, 100: 100, 150: 0, 200: 50} if reset else {0: 400, 100: 400, 150: 0, 200: 50}
-    means = [[*x.mean(0), *x.std(0), np.log(1 + ages[at.time])] for x, at in zip(seen, places, strict=True)]
+    means = [
+        [*x.mean(0), *x.std(0), np.log(1 + ages[at.time])]
+        for x, at in zip(seen, places, strict=True)
+    ]
     raw = np.array(means, float)
     np.testing.assert_allclose(found, raw / raw.std(0), rtol=1e-5)
     constant = record._replace(obs=np.ones_like(record.obs))
@@ -149,9 +152,11 @@ class KeptQueries:
         self.clips = []
 
     def count_queries(self, seed, env_steps):
+        """Return that there are none."""
         return 0
 
     def add_queries(self, queries):
+        """Keep the observations of both clips."""
         self.clips += [clip["obs"] for query in queries for clip in (query.left, query.right)]
 
 
