@@ -96,7 +96,7 @@ def fit_thresholds(encoder: Encoder, after: np.ndarray, knots: int = KNOTS) -> T
 
 
 def spread_knots(values: Float[np.ndarray, " rows"], count: int) -> Float[np.ndarray, " count"]:
-    """Return equally spaced quantiles of a mixture: the values, and a uniform one of their range."""
+    """Return equally spaced quantiles of a mixture of the values and their range."""
     z = np.sort(values.astype(np.float64))
     below = (np.arange(len(z)) + 0.5) / len(z)
     along = (z - z[0]) / max(z[-1] - z[0], 1e-12)
