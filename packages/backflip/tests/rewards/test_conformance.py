@@ -18,6 +18,7 @@ from backflip.rewards.linear.model import (
     ChangeMapRewardModel,
     ContactsRewardModel,
     FewKnotsRewardModel,
+    IntervalRewardModel,
     LinearRewardModel,
 )
 from backflip.rewards.network.model import HalfTieNetworkRewardModel, NetworkRewardModel
@@ -40,6 +41,7 @@ MODELS = {
     "additive": AdditiveRewardModel,
     "additive-7-knots": FewKnotsRewardModel,
     "auto": AutoRewardModel,
+    "intervals": IntervalRewardModel,
     "linear": LinearRewardModel,
     "network": NetworkRewardModel,
     "network-half-ties": HalfTieNetworkRewardModel,
@@ -48,7 +50,12 @@ MODELS = {
 OF_IMAGES = {"auto": AutoRewardModel, "change_map": ChangeMapRewardModel}
 
 
-ALIKE = ("additive-7-knots", "auto", "network-half-ties")  # variants of others: slow tests
+ALIKE = (
+    "additive",
+    "additive-7-knots",
+    "auto",
+    "network-half-ties",
+)  # variants of others: slow tests
 EMBEDDING = "an_embedding_is_that_of_the_fit"
 
 

@@ -18,6 +18,7 @@ from backflip.rewards.inputs import apply_to_steps, observation_size, observatio
 from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.linear.model import (
     AdditiveRewardModel,
+    IntervalRewardModel,
     LinearParameters,
     LinearRewardModel,
 )
@@ -25,6 +26,7 @@ from backflip.rewards.representations import additive
 from backflip.rewards.representations import slow as module
 from backflip.rewards.representations.additive import AdditiveFeatures
 from backflip.rewards.representations.interface import Inputs
+from backflip.rewards.representations.intervals import IntervalFeatures, between
 from backflip.rewards.representations.slow import (
     Encoder,
     encoded_size,
@@ -386,15 +388,18 @@ def test_directions_without_change_are_not_scaled_to_rounding_noise():
 
 
 @pytest.mark.parametrize("knots", [additive.FEW_KNOTS, additive.KNOTS])
-def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them(knots):
+def test_thresholds_are_spread_over_data_and_range_and_tell_how_far_a_number_is_above(knots):
     rng = np.random.default_rng(0)
     before = (rng.normal(size=(4000, 3)) * [1, 5, 0]).astype(np.float32)
     after = before + np.float32(0.1)
     encoder = fit_encoder(before, after)
     thresholds = additive.fit_thresholds(encoder, after, knots)
     z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
-    below = (z[:, :2, None] < np.asarray(thresholds.knots)[None, :2]).mean(0)
-    np.testing.assert_allclose(below, [(np.arange(knots) + 0.5) / knots] * 2, atol=2e-3)
+    places = np.asarray(thresholds.knots)[:2]
+    below = (z[:, :2, None] < places[None]).mean(0)
+    along = ((places.T - z[:, :2].min(0)) / np.ptp(z[:, :2], axis=0)).T
+    expected = [(np.arange(knots) + 0.5) / knots] * 2
+    np.testing.assert_allclose((below + along) / 2, expected, atol=2e-3)
     assert (np.asarray(thresholds.widths) >= additive.NARROWEST).all()
     spec = vector(3)
     step = jnp.asarray(before), np.zeros(4000, int), jnp.asarray(after)
@@ -409,6 +414,18 @@ def test_thresholds_lie_at_quantiles_and_tell_how_far_a_number_is_above_them(kno
     np.testing.assert_allclose(passed[:, :2], slow[:, :2], atol=1e-4)
     plain = np.asarray(features(spec, encoder, *step))
     np.testing.assert_array_equal(found[:, : -3 * knots], plain)
+
+
+def test_knots_are_left_for_what_is_rare():
+    """A fallen pendulum: 99 of 100 angles are within .1 of ±1.5, the others anywhere between."""
+    rng = np.random.default_rng(4)
+    fallen = 1.5 * rng.choice([-1, 1], 9_900) + rng.uniform(-0.1, 0.1, 9_900)
+    angles = rng.permutation(np.concatenate([fallen, rng.uniform(-1.5, 1.5, 100)]))
+    knots = additive.spread_knots(angles, 31)
+    assert (np.abs(knots) < 1.4).sum() >= 12
+    assert (np.abs(knots) > 1.4).sum() >= 12
+    assert (np.diff(knots) > 0).all()
+    np.testing.assert_array_equal(additive.spread_knots(np.full(5, 2.0), 3), [2.0] * 3)
 
 
 @pytest.mark.medium
@@ -452,3 +469,74 @@ def test_a_rule_with_a_threshold_is_learned_by_the_additive_model_only():
         truth = np.stack([reward(clip.next_obs) for clip in clips[120:]])
         close[kind.__name__] = np.corrcoef(found.reward.ravel(), truth.ravel())[0, 1]
     assert close["AdditiveRewardModel"] > max(0.85, close["LinearRewardModel"] + 0.03), close
+
+
+def test_intervals_are_differences_of_neighbouring_thresholds():
+    rng = np.random.default_rng(6)
+    before = rng.normal(size=(500, 3)).astype(np.float32)
+    after = before + np.float32(0.1)
+    spec = vector(3)
+    inputs_of = IntervalFeatures(spec).fit(before, after)
+    step = jnp.asarray(before), np.zeros(500, int), jnp.asarray(after)
+    plain = np.asarray(AdditiveFeatures(spec).features(inputs_of, *step))
+    found = np.asarray(IntervalFeatures(spec).features(inputs_of, *step))
+    size = 3 * additive.KNOTS
+    assert IntervalFeatures(spec).sizes == (*AdditiveFeatures(spec).sizes, size)
+    np.testing.assert_array_equal(found[:, :-size], plain)
+    passed, intervals = (x[:, -size:].reshape(500, 3, -1) for x in (plain, found))
+    np.testing.assert_allclose(intervals[..., :-1], -np.diff(passed, axis=2), atol=1e-6)
+    np.testing.assert_allclose(np.cumsum(intervals[..., ::-1], 2)[..., ::-1], passed, atol=1e-5)
+    one_of_two = between(jnp.asarray([[1.0, 0.4, 1.0, 0.9]]), 2)
+    np.testing.assert_allclose(one_of_two, [[0.6, 0.4, 0.1, 0.9]], atol=1e-6)
+
+
+@pytest.mark.medium
+def test_a_rare_and_narrow_reward_is_learned_with_intervals():
+    """A pole lies on the left or right, and is rewarded while it stands: ties are frequent."""
+    spec, rng = vector(2), np.random.default_rng(0)
+    labelled, steps = 250, np.arange(21)
+    side = 1.5 * rng.choice([-1, 1], size=(2 * labelled + 80, 1)) * np.ones(21)
+    for clip in range(0, len(side), 3):  # a third of the clips cross the middle, or fall from it
+        way = rng.choice([-1, 1])
+        falls = way * 1.5 * np.exp((steps - rng.integers(5, 20)) * rng.uniform(0.2, 0.6))
+        crosses = way * rng.uniform(0.02, 0.3) * (steps - rng.integers(2, 18))
+        side[clip] = np.clip(falls if rng.random() < 0.5 else crosses, -1.5, 1.5)
+    angle = side + rng.normal(scale=0.02, size=side.shape)
+    place = np.cumsum(rng.normal(scale=0.3, size=side.shape), axis=1)
+    walks = np.stack([angle, place], -1).astype(np.float32)
+    flags = np.zeros((len(walks), 20), bool)
+
+    def reward(obs):
+        return (np.abs(obs[..., 0]) < 0.2).astype(np.float32)
+
+    record = Transition(
+        walks[:, :-1], flags.astype(np.int32), flags, flags, flags, walks[:, 1:], ~flags, ()
+    )
+    clips = [
+        ObservedClip(walk[:-1], np.zeros(20, np.int32), walk[1:], np.ones(20, bool))
+        for walk in walks
+    ]
+    totals = [reward(clip.next_obs).sum() for clip in clips]
+    pairs = rng.permutation(2 * labelled).reshape(labelled, 2)
+    labels = [
+        LabelledComparison(
+            i,
+            partial(lambda one, other: (clips[one], clips[other]), *pair),
+            0.5 + 0.5 * np.sign(totals[pair[0]] - totals[pair[1]]),
+            0,
+        )
+        for i, pair in enumerate(pairs)
+    ]
+    keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(0), 1)))
+    close = {}
+    for kind in (AdditiveRewardModel, IntervalRewardModel):
+        model = kind(spec, labelled, 20)
+        model.observe(record)
+        fitted = model.fit(model.initial(1), [labels], keys)
+        found = model.opinions(
+            jax.tree.map(lambda x: x[0], fitted.parameters), clips[2 * labelled :]
+        )
+        assert found is not None
+        truth = np.stack([reward(clip.next_obs) for clip in clips[2 * labelled :]])
+        close[kind.__name__] = np.corrcoef(found.reward.ravel(), truth.ravel())[0, 1]
+    assert close["IntervalRewardModel"] > max(0.82, close["AdditiveRewardModel"] + 0.05), close

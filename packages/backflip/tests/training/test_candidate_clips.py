@@ -14,6 +14,9 @@ from backflip.training.candidate_clips import (
     rare_clips,
     some_clips,
 )
+from backflip.training.query_choice import Known
+from backflip.training.query_maker import QueryMaker
+from backflip.training.teach_config import TeachConfig
 
 LENGTH = 10
 
@@ -102,12 +105,71 @@ def test_rare_clips_are_those_of_the_greedy_rule_computed_slowly():
     np.testing.assert_array_equal(farthest(features, 8, 5), expected)
 
 
-def test_features_are_means_and_deviations_in_units_of_their_spread():
+@pytest.mark.parametrize("reset", [True, False])
+def test_features_are_means_deviations_and_ages_in_units_of_their_spread(reset):
     record = hanging()
-    places = [place for place in windows(record, LENGTH) if place.time in (0, 100, 200)]
-    found = clip_features(record, places, LENGTH)
+    record.truncated[149] = True  # a new episode begins at 150
+    places = [place for place in windows(record, LENGTH) if place.time in (0, 100, 150, 200)]
+    found = clip_features(record, places, LENGTH, reset=reset)
     seen = [record.obs[at.time : at.time + LENGTH, at.env] for at in places]
-    raw = np.array([[*x.mean(0), *x.std(0)] for x in seen], float)
+    ages = {0: 0, 100: 100, 150: 0, 200: 50} if reset else {0: 400, 100: 400, 150: 0, 200: 50}
+    means = [
+        [*x.mean(0), *x.std(0), np.log(1 + ages[at.time])]
+        for x, at in zip(seen, places, strict=True)
+    ]
+    raw = np.array(means, float)
     np.testing.assert_allclose(found, raw / raw.std(0), rtol=1e-5)
     constant = record._replace(obs=np.ones_like(record.obs))
-    assert np.isfinite(clip_features(constant, places, LENGTH)).all()
+    assert np.isfinite(clip_features(constant, places, LENGTH, reset=reset)).all()
+
+
+def test_rare_clips_show_how_episodes_begin():
+    """What is seen is noise: only the age of clips tells the beginnings, 1 window of 40, apart."""
+    record = hanging()
+    obs = np.random.default_rng(5).normal(size=record.obs.shape).astype(np.float32)
+    truncated = np.zeros((400, 5), bool)
+    truncated[199] = True
+    record = record._replace(obs=obs, truncated=truncated)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        begins = np.array(some_clips(rng, record, LENGTH, 60, shown=False, rare=30).begins)
+        assert ((begins >= 0) & (begins < 5)).sum() >= 4
+
+
+def test_first_clips_are_usual_and_rare_ones():
+    clips = RandomClips.of(np.random.default_rng(3), hanging(), LENGTH, 30, shown=False)
+    expected = [*clips.usual[:15], *clips.rare[15:]]
+    assert all(one is other for one, other in zip(clips.first(), expected, strict=True))
+    images = hanging()._replace(obs=np.zeros((400, 5, 4, 4, 1), np.uint8))
+    uniform = RandomClips.of(np.random.default_rng(3), images, LENGTH, 30, shown=False)
+    assert all(one is other for one, other in zip(uniform.first(), uniform.usual, strict=True))
+
+
+class KeptQueries:
+    """A label store that only keeps the queries added to it."""
+
+    def __init__(self):
+        self.clips = []
+
+    def count_queries(self, seed, env_steps):
+        """Return that there are none."""
+        return 0
+
+    def add_queries(self, queries):
+        """Keep the observations of both clips."""
+        self.clips += [clip["obs"] for query in queries for clip in (query.left, query.right)]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_the_first_queries_show_rare_clips_of_the_random_policy(recorded):
+    """If they show recorded clips, there are no clips of the random policy."""
+    clips = RandomClips.of(np.random.default_rng(3), hanging(), LENGTH, 30, shown=False)
+    known = {one.obs.tobytes() for one in clips.usual}
+    store = KeptQueries()
+    config, never = TeachConfig(clip_length=LENGTH), lambda: False
+    maker = QueryMaker("x", config, None, store, None, never, shows_clips=False)
+    maker.random_policy |= {} if recorded else {0: clips}
+    maker.add_queries(0, clips.usual, None, Known(0, None), 50, 0)
+    usual = np.mean([obs.tobytes() in known for obs in store.clips])
+    assert len(store.clips) == 100
+    assert usual == 1 if recorded else 0.3 < usual < 0.8

@@ -494,7 +494,7 @@ def test_a_reward_is_taken_together_with_its_model(own_model, tmp_path):
 def test_old_runs_without_the_setting_have_the_linear_model(taught):
     path = taught.folder / "run.json"
     manifest = json.loads(path.read_text())
-    assert manifest["config"]["teaching"].pop("reward_model") == "additive"
+    assert manifest["config"]["teaching"].pop("reward_model") == "intervals"
     whole = path.read_text()
     path.write_text(json.dumps(manifest))
     try:

@@ -28,6 +28,7 @@ REWARD_MODELS = {
     "auto": "backflip.rewards.auto:AutoRewardModel",
     "change_map": "backflip.rewards.linear.model:ChangeMapRewardModel",
     "contacts": "backflip.rewards.linear.model:ContactsRewardModel",
+    "intervals": "backflip.rewards.linear.model:IntervalRewardModel",
     "linear": "backflip.rewards.linear.model:LinearRewardModel",
     "network": "backflip.rewards.network.model:NetworkRewardModel",
     "network-half-ties": "backflip.rewards.network.model:HalfTieNetworkRewardModel",

@@ -21,6 +21,7 @@ from backflip.preferences.clips import (
     windows,
     with_pictures,
 )
+from backflip.preferences.distinctness import UNKNOWN
 from backflip.preferences.queries import greedy_cover
 from backflip.rewards.interface import TIE, LabelledComparison
 
@@ -52,7 +53,13 @@ class RandomClips(NamedTuple):
         usual = some_clips(rng, record, length, count, shown=shown).clips
         if is_of_images(record):
             return cls(usual, usual)
-        return cls(usual, some_clips(rng, record, length, count, shown=shown, rare=count).clips)
+        found = some_clips(rng, record, length, count, shown=shown, rare=count, reset=True)
+        return cls(usual, found.clips)
+
+    def first(self) -> list[Clip]:
+        """Return the clips of the first queries: half of them usual, the others rare."""
+        half = len(self.usual) // 2
+        return [*self.usual[:half], *self.rare[half:]]
 
 
 def is_of_images(record: Transition) -> bool:
@@ -78,6 +85,7 @@ def some_clips(
     *,
     shown: bool,
     rare: int = 0,
+    reset: bool = False,
 ) -> Found:
     """Return at most `count` clips of one seed's record, in random order.
 
@@ -90,6 +98,7 @@ def some_clips(
             show that a goal was reached. The rest is uniform.
         shown: whether the clips need pictures.
         rare: how many of them are of rare behaviour.
+        reset: whether the record begins with new episodes.
     """
     found: Sequence[Window] = windows(record, length)
     found = with_pictures(record, found, length) if shown else found
@@ -100,7 +109,7 @@ def some_clips(
     chosen = order[: count - rare]
     if rare and len(order):
         some = [found[i] for i in order[:SEARCHED]]
-        features = clip_features(record, some, length)
+        features = clip_features(record, some, length, reset=reset)
         chosen = np.concatenate([chosen, order[farthest(features, len(chosen), rare)]])
     places = [found[i] for i in rng.permutation(chosen)]
     begins = [episode_step(record, place) for place in places]
@@ -108,14 +117,28 @@ def some_clips(
 
 
 def clip_features(
-    record: Transition, places: Sequence[Window], length: int
+    record: Transition, places: Sequence[Window], length: int, *, reset: bool
 ) -> Float[np.ndarray, "clips F"]:
-    """Return the mean and the standard deviation of each observed number over each clip.
+    """Return the mean and standard deviation of each observed number over each clip, and its age.
 
-    Each of them has a standard deviation of 1 over all clips, or is constant.
+    The age of a clip is log(1 + t) if it begins t env steps after its episode, so that the first
+    env steps of episodes are covered as well as the many later ones. Where the episode began before
+    the record, t is the length of the record.
+
+    Each number has a standard deviation of 1 over all clips, or is constant.
+
+    Args:
+        record: transitions (T', M).
+        places: where the clips are.
+        length: env steps in a clip.
+        reset: whether the record begins with new episodes.
     """
+    begins = [episode_step(record, place) for place in places]
+    unknown = [place.time if reset else len(record.terminated) for place in places]
+    steps = np.where(np.equal(begins, UNKNOWN), unknown, begins)
     seen = (cut(record, place, length).obs for place in places)
-    features = np.array([np.concatenate([x.mean(0), x.std(0)]) for x in seen], np.float64)
+    found = [[*x.mean(0), *x.std(0), age] for x, age in zip(seen, np.log1p(steps), strict=True)]
+    features = np.array(found, np.float64)
     return features / np.maximum(features.std(0), 1e-12)
 
 

@@ -20,7 +20,13 @@ from backflip.preferences.rankings import (
     uniform_sets,
 )
 from backflip.rewards.interface import RewardModel
-from backflip.training.candidate_clips import CANDIDATE_CLIPS, Found, rare_clips, some_clips
+from backflip.training.candidate_clips import (
+    CANDIDATE_CLIPS,
+    Found,
+    RandomClips,
+    rare_clips,
+    some_clips,
+)
 from backflip.training.fresh_pairs import ChosenPair, FreshPairs
 from backflip.training.query_choice import Known, QueryChoice
 from backflip.training.teach_config import TeachConfig
@@ -59,8 +65,8 @@ class QueryMaker:
         self._store, self._drawer = store, drawer
         self._fresh = FreshPairs(model, store)
         self._choice = QueryChoice(model, config)
-        # Of the random policy, by seed; they replace the others while most answers are ties.
-        self.rare_random_clips: dict[int, Sequence[Clip]] = {}
+        # Of the random policy, by seed; none if the first queries show recorded clips.
+        self.random_policy: dict[int, RandomClips] = {}
 
     def add_queries(
         self,
@@ -202,9 +208,12 @@ class QueryMaker:
             UsageError: there are fewer than two.
         """
         clips, found = list(random_clips), Found([], [])
-        if record is not None:
+        own = self.random_policy.get(seed)
+        if record is None:
+            clips = clips if own is None else own.first()
+        else:
             rare = rare_clips(record, known.comparisons, CANDIDATE_CLIPS)
-            clips = self.rare_random_clips.get(seed, clips) if rare else clips
+            clips = own.rare if rare and own is not None else clips
             random = clips[: round(self._config.random_share * CANDIDATE_CLIPS)]
             count = CANDIDATE_CLIPS - len(random) if self._config.random_share < 1 else 0
             length, shown = self._config.clip_length, self._shows_clips

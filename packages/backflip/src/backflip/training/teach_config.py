@@ -65,8 +65,8 @@ class TeachConfig:
             (`backflip.preferences.reward_alarm`).
         demonstration_share: labels that demonstrations add for each query, if there are any
             (`backflip.training.demonstrations`).
-        reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `contacts`, `linear`,
-            `network`, `network-half-ties`, or `module:Class` for your own.
+        reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `contacts`,
+            `intervals`, `linear`, `network`, `network-half-ties`, or `module:Class` for your own.
         crops: cropped copies of each label in a fit of a network
             (`backflip.rewards.network.crops`).
         shortest_crop: the least length of a crop, as a share of a clip.
@@ -94,7 +94,7 @@ class TeachConfig:
     restart_at: Fraction = 0.0
     fresh_share: Fraction = 0.12
     demonstration_share: Fraction = 0.25
-    reward_model: str = "additive"
+    reward_model: str = "intervals"
     crops: Annotated[int, Bounds(0, MOST_CROPS)] = LABELS_ONLY.crops
     shortest_crop: PositiveFraction = LABELS_ONLY.shortest_crop
     pseudo_label_weight: Fraction = LABELS_ONLY.pseudo_label_weight
@@ -229,7 +229,11 @@ DISCRETE: dict[str, Any] = {
     "normalize_rewards": True,
 }
 DISCRETE_TEACHING: dict[str, Any] = {}
+# In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch; but
+# in short ones only, a policy would never see what follows (docs/log.md, 2026-11-25).
+SHORT_EPISODES: dict[str, Any] = {"episode_steps": 250, "whole_share": 0.25}
 CONTINUOUS: dict[str, Any] = {
+    **SHORT_EPISODES,
     "env_steps": 819_200,
     "num_envs": 64,
     "rollout_length": 64,
@@ -247,14 +251,11 @@ CONTINUOUS: dict[str, Any] = {
 }
 # Several actuators, as of robots: the settings of `train`. The entropy bonus above would widen the
 # policy far beyond the range of actions, because each actuator gets it and matters less.
-# In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch; but
-# in short ones only, a policy would never see what follows (docs/log.md, 2026-11-25).
 JOINTS: dict[str, Any] = {
+    **SHORT_EPISODES,
     "env_steps": 1_500_000,
     "num_envs": 32,
     "rollout_length": 64,
-    "episode_steps": 250,
-    "whole_share": 0.25,
     "epochs": 8,
     "minibatches": 16,
     "learning_rate": 5e-4,

@@ -428,12 +428,12 @@ class TeachRun:
                 rng, record, config.clip_length, RANDOM_CLIPS, shown=self.source.shows_clips
             )
             self.random_clips.append(clips.usual)
-            self.query_maker.rare_random_clips[seed] = clips.rare
+            self.query_maker.random_policy[seed] = clips
         self.own_random_clips = self.random_clips
         recorded = recorded_clips(self.session.run, self.driver.spec, config.clip_length)
         if recorded:
             self.random_clips = [recorded] * len(self.seeds)
-            self.query_maker.rare_random_clips.clear()
+            self.query_maker.random_policy.clear()
         self._say_why_not_drawn()
 
     def _say_why_not_drawn(self) -> None:

@@ -42,6 +42,7 @@ from backflip.rewards.representations.change_map import ChangeMap
 from backflip.rewards.representations.collapse import has_collapsed
 from backflip.rewards.representations.contacts import Contacts
 from backflip.rewards.representations.interface import Inputs, Representation, Seen
+from backflip.rewards.representations.intervals import IntervalFeatures
 from backflip.rewards.representations.slow import SlowFeatures
 
 SMALLEST_VARIANCE = 1e-20  # of a weight, where it divides
@@ -296,6 +297,13 @@ class AdditiveRewardModel(LinearRewardModel):
     """The linear model with the threshold group: an additive function of each number."""
 
     representation_of = AdditiveFeatures
+
+
+@final
+class IntervalRewardModel(LinearRewardModel):
+    """The additive model, with intervals between its thresholds besides."""
+
+    representation_of = IntervalFeatures
 
 
 @final
