@@ -57,6 +57,7 @@ _reward = {"reward_min": -1.0, "reward_max": 1.0}
 _episodes = {"episode_length_mean": 50.0}
 _positive = {"episode_length_mean": 50.0, "reward_min": 0.0, "reward_max": 2.0}
 _rises = 100.0 * T
+_slower = np.where(T > 0.5, 200.0, 1000.0)
 _drops = np.where(T < 0.5, 200.0 * T, 10.0)
 _noise = np.where(np.arange(POINTS) % 2 == 0, 1.0, -1.0)
 _nan_at_40 = np.where(np.arange(POINTS) == 40, math.nan, 0.3)
@@ -128,6 +129,13 @@ SAMPLES = {
     "PV-BOUND": both(
         "ppo", 4.0, _reward | {"value_mean": 400.0}, _reward | {"value_mean": 30.0}, **GAMMA
     ),
+    "PV-ADV-WRONG": both(
+        "ppo",
+        0.2,
+        {"advantage_error_max": np.where(T == 0.5, 0.2, 1e-7)},
+        {"advantage_error_max": np.where(T == 0.5, math.nan, 1e-7)},
+    ),
+    "PV-TARGET-WRONG": both("a2c", 0.2, {"target_error_max": 0.2}, {"target_error_max": 1e-7}),
     "PV-LEVEL-HIGH": both(
         "ppo",
         1.0,
@@ -144,6 +152,7 @@ SAMPLES = {
     ),
     "PV-LOSS": both("ppo", 6.0, {"value_loss": 1e6}, {"value_loss": 1.0}),
     "Q-BOUND": both("dqn", 10.0, _reward | {"q_mean": 1000.0}, _reward | {"q_mean": 20.0}, **GAMMA),
+    "Q-TARGET-WRONG": both("dqn", 0.2, {"target_error_max": 0.2}, {"target_error_max": 1e-7}),
     "Q-ERROR": both(
         "dqn", 50.0, _reward | {"td_error_abs_mean": 50.0}, _reward | {"td_error_abs_mean": 0.1}
     ),
@@ -270,8 +279,14 @@ SAMPLES = {
     "SYS-SPEED": both(
         "ppo",
         0.8,
-        {"env_steps_per_second": np.where(T > 0.5, 200.0, 1000.0)},
+        {"env_steps_per_second": _slower},
         {"env_steps_per_second": 1000.0},
+    ),
+    "SYS-SHARED": both(
+        "ppo",
+        2.5,
+        {"load_per_core": 3.0, "cpu_percent": 100.0 / 3.0, "cores": 2.0},
+        {"load_per_core": 3.0, "cpu_percent": 200.0, "cores": 2.0},
     ),
     "SYS-GPU-IDLE": both(
         "ppo", 2.0, {"gpu0/utilisation_percent": 2.0}, {"gpu0/utilisation_percent": 60.0}

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from backflip.doctor.identities import advantage_error, target_error
+
 # Neither is among our packages, so that type checkers do not know them.
 torch: Any = importlib.import_module("torch")
 BaseCallback: Any = importlib.import_module("stable_baselines3.common.callbacks").BaseCallback
@@ -50,7 +52,8 @@ LOGGED = {  # values of Stable-Baselines3's own log with our meaning, and their 
 }
 NAMES = (
     *("env_steps", "seconds", "first_ratio_error", "entropy", "entropy_max"),
-    *("advantage_mean", "advantage_std", "explained_variance", "value_mean"),
+    *("advantage_mean", "advantage_std", "advantage_error_max", "target_error_max"),
+    *("explained_variance", "value_mean"),
     *("reward_mean", "reward_std", "reward_min", "reward_max", "update_ratio"),
     *("obs_abs_mean", "obs_std_min", "obs_std_max", "q_mean", "q_max", "target_mean"),
     *("td_error_abs_mean", "episodes", "episode_return_mean", "episode_length_mean"),
@@ -133,7 +136,33 @@ class DoctorCallback(BaseCallback):
             found["entropy"] = float(entropy.mean())
         if _actions(model):
             found["entropy_max"] = math.log(_actions(model))
+        found |= self._identities(buffer)
         return {**found, **_of_rewards(buffer.rewards), **_of_observations(obs)}
+
+    def _identities(self, buffer: Any) -> dict[str, float]:
+        """Return the errors of advantages and returns, by their definitions.
+
+        Stable-Baselines3 adds γ V(s') to the reward of a truncated step: each end is then a
+        terminal one.
+        """
+        model: Any = self.model
+        with torch.no_grad():
+            last = torch.as_tensor(model._last_obs, device=model.device)
+            after = model.policy.predict_values(last).cpu().numpy().reshape(1, -1)
+        ended = np.concatenate([buffer.episode_starts[1:], model._last_episode_starts[None]])
+        stream = {
+            "rewards": buffer.rewards,
+            "values": buffer.values,
+            "next_values": np.concatenate([buffer.values[1:], after]),
+            "terminated": ended,
+            "truncated": np.zeros_like(ended),
+            "discount": model.gamma,
+            "gae_lambda": model.gae_lambda,
+        }
+        return {
+            "advantage_error_max": advantage_error(advantages=buffer.advantages, **stream),
+            "target_error_max": target_error(targets=buffer.returns, **stream),
+        }
 
     def _of_replay(self) -> dict[str, float]:
         """Return what the critics say about rows of the replay."""

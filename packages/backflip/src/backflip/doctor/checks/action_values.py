@@ -17,6 +17,7 @@ from backflip.doctor.measures import (
 )
 
 EARLY, LATE = 0.2, 0.6
+WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
@@ -35,6 +36,11 @@ def _beyond_bound(log: Log) -> Running | None:
     bound = size._replace(y=size.y / (1.0 - discount))
     found = smoothed(together(log.signals["q_mean"], bound, ratio))
     return or_none(largest(Running(found.x, np.abs(found.value))))
+
+
+def _targets_wrong(log: Log) -> Running | None:
+    found = log.signals["target_error_max"]
+    return or_none(largest(Running(found.x, found.y)))
 
 
 def _error(log: Log) -> Running | None:
@@ -119,6 +125,22 @@ CHECKS = (
         f"an identity; {_RLKIT}",
         limit=1.5,
         algorithms=BOUNDED,
+    ),
+    Check(
+        "Q-TARGET-WRONG",
+        "targets of the action values are not those of their definition",
+        "largest error so far of a target in r + γ (1 - terminated) V(s'), as a share of the "
+        "largest sum of its terms",
+        _targets_wrong,
+        ("target_error_max",),
+        "above",
+        "identity",
+        "Computed once more from the same rows and networks, the targets are others: the mask of "
+        "ends, the discount, the reward or the choice of the next action is wrong.",
+        {"value-targets": 0.9},
+        "an identity; RLDebugger, Q target check",
+        limit=WRONG,
+        algorithms=OFF_POLICY,
     ),
     Check(
         "Q-ERROR",
