@@ -133,6 +133,7 @@ def update(
         "grad_norm": norm,
         "learning_rate": learning_rate,
         "update_ratio": update_ratio(state.params, params),
+        **stochastic_policy.module_ratios(actor, state.params, params),
     }
     if actor.normalize_obs:
         state = state._replace(obs_statistics=observe(state.obs_statistics, batch))

@@ -218,6 +218,7 @@ def update(
         "learning_rate": rate,
         "grad_norm": norms.mean(),
         "update_ratio": update_ratio(state.params, params),
+        "target_update_ratio": update_ratio(state.target, target),
         "target_error_max": target_error(config, net, state.params, target, batch, goal),
     }
     errors = goal - value if config.prioritized else ()

@@ -161,6 +161,7 @@ def update(
     metrics |= jax.tree.map(jnp.mean, measured) | now._asdict() | {"signal_share": share}
     metrics["first_ratio_error"] = measured["ratio_error"][0, 0]
     metrics["update_ratio"] = update_ratio(state.params, params)
+    metrics |= stochastic_policy.module_ratios(actor, state.params, params)
     del metrics["ratio_error"]
     if actor.normalize_obs:
         if actor.angles:

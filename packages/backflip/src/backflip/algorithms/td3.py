@@ -122,6 +122,7 @@ def update(
     values, goals = (x.reshape(-1, *x.shape[2:]) for x in (values, goals))
     metrics = jax.tree.map(jnp.mean, measured) | critic_metrics(values, goals, batch.valid)
     metrics |= reward_metrics(batch.reward, batch.valid)
+    metrics["target_update_ratio"] = update_ratio(state.target_critics, after.target_critics)
     metrics["target_error_max"] = target_error(state, batch, noise[0], goals)
     moved = (state.actor, state.critics), (after.actor, after.critics)
     return after, metrics | {"update_ratio": update_ratio(*moved)}

@@ -150,7 +150,7 @@ class DoctorCallback(BaseCallback):
             last = torch.as_tensor(model._last_obs, device=model.device)
             after = model.policy.predict_values(last).cpu().numpy().reshape(1, -1)
         ended = np.concatenate([buffer.episode_starts[1:], model._last_episode_starts[None]])
-        stream = {
+        stream: dict[str, Any] = {
             "rewards": buffer.rewards,
             "values": buffer.values,
             "next_values": np.concatenate([buffer.values[1:], after]),

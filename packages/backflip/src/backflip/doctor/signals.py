@@ -76,6 +76,15 @@ SIGNALS: Mapping[str, Meaning] = {
     "update_ratio": Meaning(
         "‖θ' - θ‖ / ‖θ‖ of an update", "keep a copy of the parameters before the update"
     ),
+    "policy_update_ratio": Meaning(
+        "‖θ' - θ‖ / ‖θ‖ of the parameters that the policy depends on", "as `update_ratio`"
+    ),
+    "value_update_ratio": Meaning(
+        "‖θ' - θ‖ / ‖θ‖ of the value function's own parameters", "as `update_ratio`"
+    ),
+    "target_update_ratio": Meaning(
+        "‖θ' - θ‖ / ‖θ‖ of the target network since the last value", "as `update_ratio`"
+    ),
     "learning_rate": Meaning("step size of the optimiser", 'optimizer.param_groups[0]["lr"]'),
     "q_mean": Meaning("mean Q(s, a) of the rows drawn", "q.mean()"),
     "q_max": Meaning("largest Q(s, a) of the rows drawn", "q.max()"),

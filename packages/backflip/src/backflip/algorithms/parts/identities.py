@@ -81,7 +81,11 @@ def _successors(
 def rows_to_check(batch: Transition) -> Transition:
     """Return the first rows of the first minibatch (axes U, B): those that are looked at."""
     count = min(MOST, batch.valid.shape[1], max(1, batch.valid.size // PART))
-    return jax.tree.map(lambda x: x[0, :count], batch)
+
+    def first(x: Array) -> Array:
+        return x[0, :count]
+
+    return jax.tree.map(first, batch)
 
 
 def largest(errors: Float[Array, "*rows"], known: Bool[Array, "*rows"]) -> Float[Array, ""]:

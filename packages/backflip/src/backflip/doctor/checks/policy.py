@@ -151,6 +151,7 @@ CHECKS = (
             "advantages": 0.3,
             "reward-scale": 0.3,
             "observations": 0.3,
+            "acting-and-learning-disagree": 0.4,
             "unlucky-or-slow": 0.3,
         },
         f"{_JONES}; Stable-Baselines3 issue 2240 (0.96)",
@@ -297,9 +298,10 @@ CHECKS = (
         "identity",
         "Before the first gradient step, the policy that learns is the policy that acted. It "
         "computes other probabilities, so their inputs or their modes differ.",
-        {"acting-and-learning-disagree": 0.98, "actions": 0.4},
+        {"acting-and-learning-disagree": 0.98, "actions": 0.4, "observations": 0.3},
         f"{_DETAILS}; trl issue 454",
         limit=1e-3,
+        is_conclusive=True,
         algorithms=ON_POLICY,
     ),
     Check(

@@ -18,7 +18,8 @@ from backflip.doctor.measures import (
 )
 
 EARLY, LATE = 0.2, 0.5  # shares of the budget
-NEVER = 0.1
+NEVER, SOON = 0.1, 0.05
+FIRST = 3  # updates
 WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
@@ -31,6 +32,16 @@ def _variance_unexplained(log: Log) -> Running | None:
 def _explained_now(log: Log) -> Running | None:
     found = smallest(smoothed(log.signals["explained_variance"]))
     return or_none(after(log, EARLY, Running(found.x, np.maximum(found.value, -10.0))))
+
+
+def _explained_at_first(log: Log) -> Running | None:
+    """Return the median explained variance of the first three updates; None if they are missing."""
+    found = log.signals["explained_variance"]
+    known = np.isfinite(found.y)
+    x, y = found.x[known][:FIRST], found.y[known][:FIRST]
+    if len(x) < FIRST or x[0] > SOON * log.budget:
+        return None
+    return Running(x[-1:], np.median(y, keepdims=True))
 
 
 def _self_reference(log: Log) -> Running | None:
@@ -239,6 +250,21 @@ CHECKS = (
         least_margin=0.2,
     ),
     Check(
+        "PV-EV-PERFECT",
+        "values explain everything before they have learned",
+        "median explained variance of the first three updates",
+        _explained_at_first,
+        ("explained_variance",),
+        "above",
+        "identity",
+        "Targets that equal the values from the start are the values themselves: nothing is "
+        "learned from them.",
+        {"value-targets": 0.3, "logging": 0.2},
+        f"{_JONES}: a residual variance of 0",
+        limit=1.0 - 1e-5,
+        algorithms=ON_POLICY,
+    ),
+    Check(
         "PV-EV-NAN",
         "all returns are equal",
         "share of updates so far without an explained variance",
@@ -334,9 +360,15 @@ CHECKS = (
         "identity",
         "Computed once more from the same rollout, the advantages are others: the ends of "
         "episodes, the discount, the order of the rows or the sum itself is wrong.",
-        {"advantages": 0.9, "value-targets": 0.5},
+        {
+            "advantages": 0.9,
+            "value-targets": 0.5,
+            "observations": 0.2,
+            "acting-and-learning-disagree": 0.2,
+        },
         "an identity; Schulman et al. 2016, arXiv:1506.02438, eq. 16",
         limit=WRONG,
+        is_conclusive=True,
         algorithms=ON_POLICY,
     ),
     Check(
@@ -350,9 +382,15 @@ CHECKS = (
         "identity",
         "Computed once more from the same rollout, the λ-returns are others: the ends of "
         "episodes, the discount, the order of the rows or the sum itself is wrong.",
-        {"value-targets": 0.9, "advantages": 0.2},
+        {
+            "value-targets": 0.9,
+            "advantages": 0.2,
+            "observations": 0.2,
+            "acting-and-learning-disagree": 0.2,
+        },
         "an identity; Sutton & Barto 2018, eq. 12.18",
         limit=WRONG,
+        is_conclusive=True,
         algorithms=ON_POLICY,
     ),
     Check(
