@@ -23,7 +23,7 @@ from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.parts.identities import ROWS_BETWEEN, rollout_identities, rows_to_check
 from backflip.algorithms.parts.invalid_rows import blank_invalid
 from backflip.algorithms.parts.rollout_rows import prepare
-from backflip.algorithms.parts.stochastic_policy import Actor
+from backflip.algorithms.parts.stochastic_policy import Actor, module_ratios
 from backflip.algorithms.registry import entry_of
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
@@ -42,7 +42,7 @@ def errors(spec: EnvSpec, estimate: Any = module.estimate, updates: int = 0) -> 
     actor = Actor(spec, actor_critic(spec, SMALL.hidden, SMALL.network), False)
     rows = prepare(actor, state, batch, partial(estimate, SMALL))
     found = rollout_identities(
-        *(actor, state, batch, rows),
+        *(actor, state, state.params, batch, rows),
         updates=jnp.asarray(updates),
         discount=SMALL.discount,
         gae_lambda=SMALL.gae_lambda,
@@ -79,6 +79,29 @@ def test_one_of_a_hundred_rows_is_looked_at(updates: int, rows: int, looked_at: 
     x = jnp.zeros((updates, rows))
     batch = Transition(x, x, x, x > 0, x > 0, x, x == 0, ())
     assert rows_to_check(batch).reward.shape == (looked_at,)
+
+
+def test_each_module_moves_alone() -> None:
+    algorithm = module.ppo(SMALL, CONTINUOUS)
+    before = start(algorithm).params
+    actor = Actor(CONTINUOUS, actor_critic(CONTINUOUS, SMALL.hidden, SMALL.network), False)
+
+    def moved(policy: float, value: float) -> dict[str, float]:
+        scale = jnp.asarray([policy, value])
+        after = {
+            "body": jax.tree.map(lambda x: (x.T * scale).T, before["body"]),  # one torso of each
+            "policy": jax.tree.map(lambda x: x * policy, before["policy"]),
+            "log_std": before["log_std"] * policy,
+            "value": jax.tree.map(lambda x: x * value, before["value"]),
+        }
+        return {name: float(x) for name, x in module_ratios(actor, before, after).items()}
+
+    assert moved(1.0, 1.1) == pytest.approx(
+        {"policy_update_ratio": 0.0, "value_update_ratio": 0.1}, 1e-5
+    )
+    assert moved(0.8, 1.0) == pytest.approx(
+        {"policy_update_ratio": 0.2, "value_update_ratio": 0.0}, 1e-5
+    )
 
 
 @pytest.mark.medium

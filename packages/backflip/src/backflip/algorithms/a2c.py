@@ -124,7 +124,7 @@ def update(
     params = jax.tree.map(descend, state.params, direction)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount) | measured
     metrics |= rollout_identities(
-        *(actor, state, batch, rows),
+        *(actor, state, params, batch, rows),
         updates=state.updates,
         discount=config.discount,
         gae_lambda=config.gae_lambda,
@@ -133,7 +133,6 @@ def update(
         "grad_norm": norm,
         "learning_rate": learning_rate,
         "update_ratio": update_ratio(state.params, params),
-        **stochastic_policy.module_ratios(actor, state.params, params),
     }
     if actor.normalize_obs:
         state = state._replace(obs_statistics=observe(state.obs_statistics, batch))

@@ -153,7 +153,7 @@ def update(
     params, optimizer, measured = _improve(config, actor, state, rows, now, share, key)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount)
     metrics |= rollout_identities(
-        *(actor, state, batch, rows),
+        *(actor, state, params, batch, rows),
         updates=state.updates,
         discount=config.discount,
         gae_lambda=config.gae_lambda,
@@ -161,7 +161,6 @@ def update(
     metrics |= jax.tree.map(jnp.mean, measured) | now._asdict() | {"signal_share": share}
     metrics["first_ratio_error"] = measured["ratio_error"][0, 0]
     metrics["update_ratio"] = update_ratio(state.params, params)
-    metrics |= stochastic_policy.module_ratios(actor, state.params, params)
     del metrics["ratio_error"]
     if actor.normalize_obs:
         if actor.angles:

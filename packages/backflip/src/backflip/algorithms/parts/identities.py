@@ -10,9 +10,15 @@ from jaxtyping import Array, Bool, Float, Int
 
 from backflip.algorithms.interface import Metrics
 from backflip.algorithms.parts.rollout_rows import Rows
-from backflip.algorithms.parts.stochastic_policy import Actor, ActorState, predict
+from backflip.algorithms.parts.stochastic_policy import (
+    Actor,
+    ActorState,
+    module_ratios,
+    predict,
+)
 from backflip.core.identities import advantage_errors, target_errors
 from backflip.core.types import Transition
+from backflip.networks.layers import Params
 
 ROWS_BETWEEN = 4096  # env steps of all environments between two rollouts that are looked at
 PART = 100  # one of so many rows of the minibatches of an update is looked at
@@ -22,6 +28,7 @@ MOST = 64  # rows
 def rollout_identities(
     actor: Actor,
     state: ActorState,
+    params: Params,
     batch: Transition,
     rows: Rows,
     *,
@@ -29,11 +36,14 @@ def rollout_identities(
     discount: float,
     gae_lambda: float,
 ) -> Metrics:
-    """Return the largest errors of advantages and value targets; NaN if it is not their turn.
+    """Return the largest errors of advantages and value targets, and what each module moved.
+
+    All are NaN if it is not their turn.
 
     Args:
         actor: the actor of the batch.
         state: the state that the batch was collected with.
+        params: the parameters after the update.
         batch: axes (T, N), with the rewards to learn from; blank where invalid.
         rows: what is learned from.
         updates: number of updates done.
@@ -41,21 +51,24 @@ def rollout_identities(
         gae_lambda: λ.
     """
 
-    def look() -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def look() -> Metrics:
         following, known = _successors(actor, state, batch)
         stream = (batch.reward, batch.extra.value, following, batch.terminated, batch.truncated)
         options = {"discount": discount, "gae_lambda": gae_lambda}
         shape = batch.valid.shape
         of_advantages = advantage_errors(*stream, rows.advantage.reshape(shape), **options)
         of_targets = target_errors(*stream, rows.target.reshape(shape), **options)
-        return largest(of_advantages, known), largest(of_targets, known)
+        return {
+            "advantage_error_max": largest(of_advantages, known),
+            "target_error_max": largest(of_targets, known),
+            **module_ratios(actor, state.params, params),
+        }
 
-    def pass_by() -> tuple[Float[Array, ""], Float[Array, ""]]:
-        return jnp.full((), jnp.nan), jnp.full((), jnp.nan)
+    def pass_by() -> Metrics:
+        return {name: jnp.full((), jnp.nan) for name in jax.eval_shape(look)}
 
     every = -(-ROWS_BETWEEN // batch.valid.size)
-    of_advantages, of_targets = jax.lax.cond(updates % every == 0, look, pass_by)
-    return {"advantage_error_max": of_advantages, "target_error_max": of_targets}
+    return jax.lax.cond(updates % every == 0, look, pass_by)
 
 
 def _successors(
