@@ -87,9 +87,10 @@ def test_each_module_moves_alone() -> None:
     actor = Actor(CONTINUOUS, actor_critic(CONTINUOUS, SMALL.hidden, SMALL.network), False)
 
     def moved(policy: float, value: float) -> dict[str, float]:
-        scale = jnp.asarray([policy, value])
         after = {
-            "body": jax.tree.map(lambda x: (x.T * scale).T, before["body"]),  # one torso of each
+            "body": jax.tree.map(
+                lambda x: jnp.stack([x[0] * policy, x[1] * value]), before["body"]
+            ),  # one torso of each
             "policy": jax.tree.map(lambda x: x * policy, before["policy"]),
             "log_std": before["log_std"] * policy,
             "value": jax.tree.map(lambda x: x * value, before["value"]),
