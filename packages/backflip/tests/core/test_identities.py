@@ -111,6 +111,10 @@ def test_compiled_code_and_numpy_agree() -> None:
         assert float(every.max()) == pytest.approx(
             plain(**given, **{name: other}, **SETTINGS), 1e-5
         )
+    advantages, targets = map(jnp.asarray, learned_from(given))
+    right = [jnp.asarray(x) for x in given.values()]
+    assert float(identities.advantage_errors(*right, advantages, **SETTINGS).max()) < 1e-6
+    assert float(identities.target_errors(*right, targets, **SETTINGS).max()) < 1e-6
     rewards, after, goals = (jnp.asarray(x) for x in rng.normal(size=(3, 8)).astype(np.float32))
     ended = jnp.arange(8) % 3 == 0
     every = identities.bellman_errors(rewards, jnp.full(8, 0.9), ended, after, goals)
