@@ -1,73 +1,125 @@
-"""Measure the CPU time that the identities of an update take, as a share of training.
+"""Measure what the identities of an update cost, as a share of its CPU time.
 
     python benchmarks/faults/overhead.py
 
-A phase of training is run with and without them in turn, so that a busy machine slows both.
+Updates and the identities alone are each repeated in a loop of compiled code. The share of a
+training is smaller still: acting and the environment take time, too.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable
+from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from backflip.algorithms import a2c, dqn, ppo
+from backflip.algorithms.parts.identities import ROWS_BETWEEN, rollout_identities
+from backflip.algorithms.parts.rollout_rows import prepare
+from backflip.algorithms.parts.stochastic_policy import ActionInfo, Actor
 from backflip.algorithms.registry import entry_of
-from backflip.drivers.native import NativeDriver
+from backflip.core.replay.layout import Sampled
+from backflip.core.types import Transition
 from backflip.envs.native.cartpole import CartPole
+from backflip.networks.actor_critic import actor_critic
+from backflip.networks.q_network import q_network
 
-REPETITIONS = 15
-UPDATES = {"ppo": 20, "a2c": 1000, "dqn": 5}  # of one phase
+SPEC = CartPole().spec
+KEY = jax.random.key(0)
+REPETITIONS = 7
+MODULES = {"ppo": ppo, "a2c": a2c}
 
 
 def main() -> None:
     """Print a line for each algorithm."""
-    for name, updates in UPDATES.items():
-        without, with_them = _phase(name, updates, _left_out()), _phase(name, updates, {})
-        shares = [_seconds(with_them) / _seconds(without) - 1.0 for _ in range(REPETITIONS)]
-        low, middle, high = np.percentile(shares, (25, 50, 75))
-        print(f"{name}: {middle:+.2%} of CPU time (quartiles {low:+.2%}, {high:+.2%})", flush=True)
+    for name, times in (("ppo", 5), ("a2c", 500)):
+        update, look, every = _on_policy(name)
+        _print(name, _seconds(update, times) * every, _seconds(look, 200))
+    update, look = _dqn()
+    _print("dqn", _seconds(update, 2), _seconds(look, 200))
 
 
-def _left_out() -> Mapping[tuple[Any, str], Any]:
-    def nothing(*args: Any, **options: Any) -> dict[str, Any]:
-        return {}
-
-    def number(*args: Any, **options: Any) -> Any:
-        return jnp.zeros(())
-
-    return {
-        (ppo, "rollout_identities"): nothing,
-        (a2c, "rollout_identities"): nothing,
-        (dqn, "target_error"): number,
-    }
+def _print(name: str, update: float, look: float) -> None:
+    print(f"{name}: {look / update:.2%} of the updates ({look * 1e6:.0f} µs)", flush=True)
 
 
-def _phase(name: str, updates: int, changes: Mapping[tuple[Any, str], Any]) -> Callable[[], Any]:
-    """Return a compiled phase of training, which starts from the same learners each time."""
-    env, entry = CartPole(), entry_of(name)
-    algorithm = entry.build(entry.config(), env.spec)
-    driver = NativeDriver(env, algorithm)
-    with ExitStack() as stack:
-        for (module, attribute), change in changes.items():
-            stack.enter_context(patch.object(module, attribute, change))
-        run, learners = driver.phase(updates), driver.start([0])
-        jax.block_until_ready(run(learners, np.zeros(1))[1].metrics)  # compiles
+def _on_policy(name: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any], int]:
+    """Return an update, its identities, and how many updates come to one look."""
+    config: Any = entry_of(name).config()
+    algorithm = entry_of(name).build(config, SPEC)
+    state, batch = algorithm.init(0), _rows((config.rollout_length, config.num_envs))
+    batch = batch._replace(extra=ActionInfo(batch.reward, batch.reward))
+    actor = Actor(SPEC, actor_critic(SPEC, config.hidden, config.network), config.normalize_obs)
 
-    def again() -> Any:
-        return run(driver.start([0]), np.zeros(1))[1].metrics
+    def look(x: Any) -> Any:
+        now = _moved(batch, x)
+        rows = prepare(actor, state, now, partial(MODULES[name].estimate, config))
+        found = rollout_identities(
+            *(actor, state, state.params, now, rows),
+            updates=jnp.zeros((), jnp.int32),
+            discount=config.discount,
+            gae_lambda=config.gae_lambda,
+        )
+        return 1e-9 * found["advantage_error_max"]
 
-    return again
+    def update(x: Any) -> Any:
+        now = _moved(batch, x)
+        return 1e-9 * algorithm.update(state, now, KEY)[1]["grad_norm"]
+
+    return update, look, -(-ROWS_BETWEEN // batch.valid.size)
 
 
-def _seconds(run: Callable[[], Any]) -> float:
-    start = time.process_time()
-    jax.block_until_ready(run())
-    return time.process_time() - start
+def _dqn() -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    config: Any = entry_of("dqn").config()
+    algorithm = entry_of("dqn").build(config, SPEC)
+    net = q_network(SPEC, 2, config.hidden, dueling=config.dueling, pixels=config.network)
+    state = algorithm.init(0)
+    batch = _rows((round(config.updates_per_step * 256), config.batch_size))
+    one = jnp.ones(batch.valid.shape)
+    batch = batch._replace(extra=Sampled(0.99 * one, one.astype(jnp.int32), one))
+
+    def look(x: Any) -> Any:
+        now = _moved(batch, x)
+        params = (state.params, state.target)
+        return 1e-9 * dqn.target_error(config, net, *params, now, now.reward)
+
+    def update(x: Any) -> Any:
+        now = _moved(batch, x)
+        return 1e-9 * algorithm.update(state, now, KEY)[1]["grad_norm"]
+
+    return update, look
+
+
+def _rows(shape: tuple[int, int]) -> Transition:
+    rng = np.random.default_rng(0)
+    obs, after = (jnp.asarray(x, jnp.float32) for x in rng.normal(size=(2, *shape, 4)))
+    reward = jnp.asarray(rng.normal(size=shape), jnp.float32)
+    action = jnp.asarray(rng.integers(0, 2, shape), jnp.int32)
+    ended, cut = (jnp.asarray(x < 0.02) for x in rng.random((2, *shape)))
+    return Transition(obs, action, reward, ended, cut, after, reward == reward, ())
+
+
+def _moved(batch: Transition, x: Any) -> Transition:
+    """Return a batch that depends on the loop, so that each turn computes everything again."""
+    return batch._replace(reward=batch.reward + x, obs=batch.obs + x, next_obs=batch.next_obs + x)
+
+
+def _seconds(function: Callable[[Any], Any], times: int) -> float:
+    """Return the least CPU seconds of one call, of several loops."""
+
+    def loop(x: Any) -> Any:
+        return jax.lax.fori_loop(0, times, lambda _, x: function(x), x)
+
+    run = jax.jit(loop)
+    run(jnp.zeros(())).block_until_ready()
+    found = list[float]()
+    for _ in range(REPETITIONS):
+        start = time.process_time()
+        run(jnp.zeros(())).block_until_ready()
+        found.append(time.process_time() - start)
+    return min(found) / times
 
 
 if __name__ == "__main__":
