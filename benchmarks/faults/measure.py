@@ -81,7 +81,7 @@ def main() -> int:
 
 def _row(fault: Fault, case: Case) -> Row | None:
     path = FOLDER / f"{fault.name}@{case.name.replace('/', '_')}.npz"
-    clean = FOLDER / f"{_healthy_name(case)}.npz"
+    clean = FOLDER / f"{healthy_name(case)}.npz"
     if not path.exists() or not clean.exists():
         return None
     logs, returns = load(path)
@@ -102,7 +102,8 @@ def _row(fault: Fault, case: Case) -> Row | None:
     )
 
 
-def _healthy_name(case: Case) -> str:
+def healthy_name(case: Case) -> str:
+    """Return the name of the healthy run of a base case."""
     if case in BASES:
         return f"calibration-{CALIBRATION.index(case):02}"
     return f"healthy-{HELD_OUT_HEALTHY.index(case):02}"

@@ -12,7 +12,7 @@ from backflip.doctor.reading.own_runs import logs_of_run
 from runshelf.store.run import open_run
 
 FOLDER = Path(__file__).parents[2] / ".cache" / "faults"
-LEFT_OUT = ("time", "cpu_percent", "disk_free_bytes", "processes", "seconds", "memory_bytes")
+LEFT_OUT = ("time", "disk_free_bytes", "processes", "seconds", "memory_bytes")
 
 
 def save(path: Path, run: Path, returns: "np.ndarray[Any, Any]") -> None:

@@ -103,6 +103,7 @@ def test_metrics_of_the_machine_are_not_compared(tmp_path: Path) -> None:
     names = (
         "cpu_percent",
         "load_per_core",
+        "cores",
         "memory_bytes",
         "memory_mib",
         "processes",

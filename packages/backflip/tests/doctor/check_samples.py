@@ -57,6 +57,7 @@ _reward = {"reward_min": -1.0, "reward_max": 1.0}
 _episodes = {"episode_length_mean": 50.0}
 _positive = {"episode_length_mean": 50.0, "reward_min": 0.0, "reward_max": 2.0}
 _rises = 100.0 * T
+_slower = np.where(T > 0.5, 200.0, 1000.0)
 _drops = np.where(T < 0.5, 200.0 * T, 10.0)
 _noise = np.where(np.arange(POINTS) % 2 == 0, 1.0, -1.0)
 _nan_at_40 = np.where(np.arange(POINTS) == 40, math.nan, 0.3)
@@ -109,6 +110,12 @@ SAMPLES = {
         {"explained_variance": 0.8, "explained_variance_mc": 0.1},
         {"explained_variance": 0.8, "explained_variance_mc": 0.75},
     ),
+    "PV-EV-PERFECT": both(
+        "ppo",
+        1.0,
+        {"explained_variance": np.where(T < 0.04, 1.0, 0.5)},
+        {"explained_variance": np.where(T < 0.02, 1.0, 0.999)},
+    ),
     "PV-EV-NAN": both("ppo", 1.0, {"explained_variance": math.nan}, {"explained_variance": 0.5}),
     "PV-ADV-MEAN": both(
         "ppo",
@@ -128,6 +135,13 @@ SAMPLES = {
     "PV-BOUND": both(
         "ppo", 4.0, _reward | {"value_mean": 400.0}, _reward | {"value_mean": 30.0}, **GAMMA
     ),
+    "PV-ADV-WRONG": both(
+        "ppo",
+        0.2,
+        {"advantage_error_max": np.where(T == 0.5, 0.2, 1e-7)},
+        {"advantage_error_max": np.where(T == 0.5, math.nan, 1e-7)},
+    ),
+    "PV-TARGET-WRONG": both("a2c", 0.2, {"target_error_max": 0.2}, {"target_error_max": 1e-7}),
     "PV-LEVEL-HIGH": both(
         "ppo",
         1.0,
@@ -144,6 +158,14 @@ SAMPLES = {
     ),
     "PV-LOSS": both("ppo", 6.0, {"value_loss": 1e6}, {"value_loss": 1.0}),
     "Q-BOUND": both("dqn", 10.0, _reward | {"q_mean": 1000.0}, _reward | {"q_mean": 20.0}, **GAMMA),
+    "Q-TARGET-WRONG": both("dqn", 0.2, {"target_error_max": 0.2}, {"target_error_max": 1e-7}),
+    "Q-TARGET-STILL": both(
+        "dqn",
+        20.0,
+        {"target_update_ratio": np.where(X <= 20_000, 0.1, 0.0)},
+        {"target_update_ratio": np.where(X % 10_000 == 0, 0.1, 0.0)},
+        target_update_interval=4_000,
+    ),
     "Q-ERROR": both(
         "dqn", 50.0, _reward | {"td_error_abs_mean": 50.0}, _reward | {"td_error_abs_mean": 0.1}
     ),
@@ -185,6 +207,18 @@ SAMPLES = {
     "NN-ACTOR-LARGE": both("sac", 4.0, {"actor_grad_norm": 1e4}, {"actor_grad_norm": 0.5}),
     "NN-UPDATE-LARGE": both("ppo", 0.0, {"update_ratio": 1.0}, {"update_ratio": 0.01}),
     "NN-UPDATE-SMALL": both("ppo", -6.0, {"update_ratio": 1e-6}, {"update_ratio": 0.01}),
+    "NN-POLICY-STILL": both(
+        "ppo",
+        -8.0,
+        {"policy_update_ratio": 1e-10, "update_ratio": 0.01},
+        {"policy_update_ratio": 1e-3, "update_ratio": 0.01},
+    ),
+    "NN-VALUE-STILL": both(
+        "ppo",
+        -8.0,
+        {"value_update_ratio": 1e-10, "update_ratio": 0.01},
+        {"value_update_ratio": np.where(T == 0.1, 1e-3, 0.0), "update_ratio": 0.01},
+    ),
     "NN-LR-ZERO": both(
         "ppo", 0.0, {"learning_rate": np.maximum(1 - 4 * T, 0.0)}, {"learning_rate": 1 - T}
     ),
@@ -270,8 +304,14 @@ SAMPLES = {
     "SYS-SPEED": both(
         "ppo",
         0.8,
-        {"env_steps_per_second": np.where(T > 0.5, 200.0, 1000.0)},
+        {"env_steps_per_second": _slower},
         {"env_steps_per_second": 1000.0},
+    ),
+    "SYS-SHARED": both(
+        "ppo",
+        2.5,
+        {"load_per_core": 3.0, "cpu_percent": 100.0 / 3.0, "cores": 2.0},
+        {"load_per_core": 3.0, "cpu_percent": 200.0, "cores": 2.0},
     ),
     "SYS-GPU-IDLE": both(
         "ppo", 2.0, {"gpu0/utilisation_percent": 2.0}, {"gpu0/utilisation_percent": 60.0}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from packages.backflip.tests.doctor.check_samples import POINTS, SAMPLES, X, log
+from packages.backflip.tests.doctor.check_samples import POINTS, SAMPLES, T, X, log
 
 from backflip.doctor.calibration import FILE, Healthy, calibration, kind_of, limit_of
 from backflip.doctor.catalogue import BY_ID, CHECKS
@@ -175,6 +175,59 @@ def test_causes_are_weighed_by_what_was_found_and_by_what_was_not():
     assert odds["entropy-bonus"] / odds["acting-and-learning-disagree"] < (
         0.85 * before["entropy-bonus"] / before["acting-and-learning-disagree"]
     )
+
+
+def test_what_a_conclusive_check_would_have_seen_is_improbable():
+    """PV-TARGET-WRONG names wrong targets with 90 %: without a finding, a tenth of it is left."""
+    worse = against(BY_ID["PV-EV-NEG"], Running(X[:1], np.asarray([-3.0])), -1.0)
+    right = against(BY_ID["PV-TARGET-WRONG"], Running(X[:1], np.asarray([1e-7])), 1e-3)
+
+    def odds(*measured):
+        found = {one.cause.id: one.probability for one in rank(measured, log("ppo"))}
+        return found["value-targets"] / found["steps-too-large"]
+
+    assert odds(worse, right) == pytest.approx(0.1 / 0.998 * odds(worse))
+
+
+_busy, _alone = np.where(T > 0.5, 5.0, 1.1), np.where(T > 0.5, 1.1, 1.1)
+_taken = np.where(T > 0.5, 20.0, 100.0)
+_slow = {"env_steps_per_second": 10.0 * _taken}
+
+
+@pytest.mark.parametrize(
+    ("signals", "is_found"),
+    [
+        ({"load_per_core": _busy, "cpu_percent": _taken}, False),
+        ({"load_per_core": _busy}, False),
+        ({"load_per_core": _busy, "cpu_percent": 100.0}, True),
+        ({"load_per_core": _alone}, True),
+        ({"load_per_core": 0.3, "cpu_percent": _taken}, True),
+        ({"load_per_core": math.nan, "cpu_percent": _taken}, True),
+        ({}, True),
+    ],
+    ids=["shared", "shared-load-only", "more-work", "not-shared", "waits", "unknown", "not-logged"],
+)
+def test_a_shared_machine_is_no_fault_of_the_program(signals, is_found):
+    found = diagnose(log("ppo", **_slow, **signals, cores=2.0))
+    assert ("SYS-SPEED" in [one.check.id for one in found.warnings]) == is_found
+
+
+def test_a_busy_machine_is_said_to_be_shared():
+    """Of 5 threads for each of 2 cores, 20 % CPU use at a fifth of a core each is 1 thread."""
+    found = diagnose(log("ppo", load_per_core=_busy, cpu_percent=_taken, cores=2.0, **_slow))
+    assert not found.warnings
+    (shared,) = found.remarks
+    assert (shared.check.id, shared.value) == ("SYS-SHARED", pytest.approx(5.0 - 0.2 * 5.0 / 2.0))
+    own = diagnose(log("ppo", load_per_core=5.0, cpu_percent=200.0, cores=2.0))
+    assert [one.check.id for one in own.warnings] == ["SYS-CPUS"]
+    assert not own.remarks
+
+
+def test_a_speed_that_comes_back_has_not_decayed():
+    slow_for_a_third = np.where((T > 0.5) & (T < 0.83), 200.0, 1000.0)
+    assert not diagnose(log("ppo", env_steps_per_second=slow_for_a_third)).warnings
+    (found,) = diagnose(log("ppo", **_slow)).warnings
+    assert 50_000 < found.since < 60_000
 
 
 def test_causes_are_those_of_the_algorithm():

@@ -357,6 +357,7 @@ def test_system_metrics_are_recorded(bench):
     record = read_metrics(bench.last.folder, "system").records[0]
     assert record["cpu_percent"] > 2, "a sleeping program uses about 0"
     assert record["load_per_core"] >= 0
+    assert record["cores"] == os.cpu_count()
     assert record["memory_bytes"] > 50_000_000
     assert (record["processes"], record["disk_free_bytes"] > 0) == (1, True)
     assert record["seconds"] > 0.5

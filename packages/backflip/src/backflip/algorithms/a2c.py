@@ -28,6 +28,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from backflip.algorithms.entries.a2c import A2CConfig
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import stochastic_policy
+from backflip.algorithms.parts.identities import rollout_identities
 from backflip.algorithms.parts.invalid_rows import blank_invalid
 from backflip.algorithms.parts.normalization import normalize_rewards, observe
 from backflip.algorithms.parts.rollout_metrics import rollout_metrics
@@ -122,6 +123,12 @@ def update(
 
     params = jax.tree.map(descend, state.params, direction)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount) | measured
+    metrics |= rollout_identities(
+        *(actor, state, params, batch, rows),
+        updates=state.updates,
+        discount=config.discount,
+        gae_lambda=config.gae_lambda,
+    )
     metrics |= {
         "grad_norm": norm,
         "learning_rate": learning_rate,

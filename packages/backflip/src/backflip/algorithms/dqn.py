@@ -40,11 +40,13 @@ from backflip.algorithms.interface import Algorithm, Metrics, Priorities, Replay
 from backflip.algorithms.parts.adam import adam_step, first_moments
 from backflip.algorithms.parts.critics import critic_metrics
 from backflip.algorithms.parts.epsilon_greedy import epsilon, epsilon_greedily, refuse_early_end
+from backflip.algorithms.parts.identities import largest, rows_to_check
 from backflip.algorithms.parts.invalid_rows import blank_invalid, blank_vectors
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.parts.reward_metrics import reward_metrics
 from backflip.algorithms.rollouts import gradient_steps
 from backflip.core.gradients import clip_by_global_norm, update_ratio
+from backflip.core.identities import greedy_errors
 from backflip.core.losses import huber_error, squared_error
 from backflip.core.schedules import linear
 from backflip.core.spaces import Discrete
@@ -216,6 +218,8 @@ def update(
         "learning_rate": rate,
         "grad_norm": norms.mean(),
         "update_ratio": update_ratio(state.params, params),
+        "target_update_ratio": update_ratio(state.target, target),
+        "target_error_max": target_error(config, net, state.params, target, batch, goal),
     }
     errors = goal - value if config.prioritized else ()
     return DQNState(params, target, optimizer, errors, state.updates + 1), metrics
@@ -246,6 +250,23 @@ def targets(
     chooser = net.apply(params, rows.next_obs) if config.double else next_values
     best = value_of_choice(next_values, chooser)
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, best)
+
+
+def target_error(
+    config: DQNConfig,
+    net: QNetwork,
+    params: Params,
+    target: Params,
+    batch: Transition,
+    goal: Float[Array, "U B"],
+) -> Float[Array, ""]:
+    """Return the largest error of y in some rows of the first minibatch, computed once more."""
+    rows = preprocess(net, rows_to_check(batch))
+    next_values = net.apply(target, rows.next_obs)
+    chooser = net.apply(params, rows.next_obs) if config.double else next_values
+    discounts, goals = rows.extra.discount, goal[0, : len(rows.reward)]
+    errors = greedy_errors(rows.reward, discounts, rows.terminated, next_values, chooser, goals)
+    return largest(errors, rows.valid)
 
 
 def loss(

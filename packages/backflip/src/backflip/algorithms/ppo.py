@@ -43,6 +43,7 @@ from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts import stochastic_policy
 from backflip.algorithms.parts.adam import adam_step, first_moments
+from backflip.algorithms.parts.identities import rollout_identities
 from backflip.algorithms.parts.invalid_rows import blank_invalid
 from backflip.algorithms.parts.normalization import (
     normalize_rewards,
@@ -151,6 +152,12 @@ def update(
     share = signal_share(config, state, rows)
     params, optimizer, measured = _improve(config, actor, state, rows, now, share, key)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount)
+    metrics |= rollout_identities(
+        *(actor, state, params, batch, rows),
+        updates=state.updates,
+        discount=config.discount,
+        gae_lambda=config.gae_lambda,
+    )
     metrics |= jax.tree.map(jnp.mean, measured) | now._asdict() | {"signal_share": share}
     metrics["first_ratio_error"] = measured["ratio_error"][0, 0]
     metrics["update_ratio"] = update_ratio(state.params, params)

@@ -40,12 +40,14 @@ from backflip.algorithms.parts.critics import (
     critic_metrics,
     first_critics,
 )
+from backflip.algorithms.parts.identities import largest, rows_to_check
 from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
 from backflip.algorithms.parts.reward_metrics import reward_metrics
 from backflip.algorithms.parts.sac_step import SACState, first_state, sac_step
 from backflip.algorithms.parts.saved_policy import saved_policy, with_saved_policy
 from backflip.core.distributions import TanhNormal
 from backflip.core.gradients import update_ratio
+from backflip.core.identities import bellman_errors
 from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.statistics import masked_mean
@@ -151,6 +153,8 @@ def update(
     after, (measured, values, goals) = jax.lax.scan(partial(step, config), state, (batch, noise))
     metrics = jax.tree.map(jnp.mean, measured) | critic_metrics(values, goals, batch.valid)
     metrics |= reward_metrics(batch.reward, batch.valid)
+    metrics["target_update_ratio"] = update_ratio(state.target_critics, after.target_critics)
+    metrics["target_error_max"] = target_error(state, batch, noise[0, 0], goals)
     moved = (state.actor, state.critics), (after.actor, after.critics)
     return after, metrics | {"update_ratio": update_ratio(*moved)}
 
@@ -188,6 +192,21 @@ def targets(
     value = action_values(target_critics, rows.next_obs, following).min(0)
     soft = value - temperature * log_prob
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, soft)
+
+
+def target_error(
+    state: SACState, batch: Transition, noise: Float[Array, "B A"], goals: Float[Array, "U B"]
+) -> Float[Array, ""]:
+    """Return the largest error of G in some rows of the first minibatch, computed once more."""
+    rows = rows_to_check(batch)
+    count = len(rows.reward)
+    action, log_prob = policy(state.actor, rows.next_obs).transform(noise[:count])
+    value = action_values(state.target_critics, rows.next_obs, action).min(0)
+    soft = value - jnp.exp(state.log_temperature) * log_prob
+    errors = bellman_errors(
+        rows.reward, rows.extra.discount, rows.terminated, soft, goals[0, :count]
+    )
+    return largest(errors, rows.valid)
 
 
 def actor_loss(

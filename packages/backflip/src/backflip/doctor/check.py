@@ -47,6 +47,8 @@ class Check:
             the unit of what is measured.
         is_pooled: whether one calibrated limit holds for all kinds of runs: what is measured
             depends on the environment, not on the algorithm.
+        is_conclusive: whether it sees nearly every case of its causes, so that a silent one speaks
+            against them in full.
         says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look
             at this, healthy runs may show it, too. `remark`: a fact about the task or its progress,
             which counts for the causes and is no sign of a mistake by itself.
@@ -66,6 +68,7 @@ class Check:
     algorithms: tuple[str, ...] = ()
     least_margin: float = 0.05
     is_pooled: bool = False
+    is_conclusive: bool = False
     says: Says = "finding"
 
     @property

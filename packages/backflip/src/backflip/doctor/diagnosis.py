@@ -167,8 +167,8 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
 
     P(c) is the share that `priors` gives. P(check i | c) is what the check states for the cause if
     it found something, or 1 minus that; a check that does not name the cause finds something by
-    chance. τ_i is `TRUST`, times `SILENT` if the check found nothing: many signs of a cause are
-    there only sometimes.
+    chance. τ_i is `TRUST`, times `SILENT` if the check found nothing and is not conclusive: many
+    signs of a cause are there only sometimes.
     """
     possible = [cause for cause in CAUSES if cause.is_possible(log)]
     weights = np.log(priors(possible, log.expected))
@@ -176,7 +176,8 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
         for place, cause in enumerate(possible):
             chance = one.check.causes.get(cause.id, BY_CHANCE[one.check.kind])
             seen = chance if one.is_found else 1.0 - chance
-            trust = TRUST[one.check.kind] * (1.0 if one.is_found else SILENT)
+            is_full = one.is_found or one.check.is_conclusive
+            trust = TRUST[one.check.kind] * (1.0 if is_full else SILENT)
             weights[place] += trust * math.log(seen)
     shares = np.exp(weights - weights.max())
     shares /= shares.sum()

@@ -13,6 +13,8 @@ Values = Float64[np.ndarray, " n"]
 OF_TEACHING = ("reward_model_", "fresh_", "label_")  # beginnings of names of signals
 GPU_USE = "gpu0/utilisation_percent"
 LOAD = "load_per_core"
+CPU_USE = "cpu_percent"
+CORES = "cores"
 ON_POLICY = ("ppo", "a2c", "vpg")
 OFF_POLICY = ("dqn", "ddpg", "td3", "sac")
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from backflip.doctor.identities import advantage_error, target_error
+
 # Neither is among our packages, so that type checkers do not know them.
 torch: Any = importlib.import_module("torch")
 BaseCallback: Any = importlib.import_module("stable_baselines3.common.callbacks").BaseCallback
@@ -37,6 +39,7 @@ SETTINGS = {
     "batch_size": "batch_size",
     "buffer_size": "buffer_size",
     "learning_starts": "learning_starts",
+    "target_update_interval": "target_update_interval",
 }
 LOGGED = {  # values of Stable-Baselines3's own log with our meaning, and their factors
     "train/approx_kl": ("approx_kl", 1.0),
@@ -50,8 +53,10 @@ LOGGED = {  # values of Stable-Baselines3's own log with our meaning, and their 
 }
 NAMES = (
     *("env_steps", "seconds", "first_ratio_error", "entropy", "entropy_max"),
-    *("advantage_mean", "advantage_std", "explained_variance", "value_mean"),
-    *("reward_mean", "reward_std", "reward_min", "reward_max", "update_ratio"),
+    *("advantage_mean", "advantage_std", "advantage_error_max", "target_error_max"),
+    *("explained_variance", "value_mean"),
+    *("reward_mean", "reward_std", "reward_min", "reward_max"),
+    *("update_ratio", "target_update_ratio"),
     *("obs_abs_mean", "obs_std_min", "obs_std_max", "q_mean", "q_max", "target_mean"),
     *("td_error_abs_mean", "episodes", "episode_return_mean", "episode_length_mean"),
     *(ours for ours, _ in LOGGED.values()),
@@ -68,7 +73,7 @@ class DoctorCallback(BaseCallback):
     def __init__(self, path: "str | Path" = "doctor.csv") -> None:
         super().__init__()
         self.path = Path(path)
-        self._before: np.ndarray | None = None
+        self._before = dict[str, np.ndarray]()
         self._written_at, self._episodes = 0, 0
         self._train: dict[str, float] = {}
 
@@ -103,7 +108,7 @@ class DoctorCallback(BaseCallback):
 
     def _write(self, found: dict[str, float]) -> None:
         shared = {"env_steps": self.num_timesteps, **self._train, **self._of_episodes()}
-        row = found | shared | {"update_ratio": self._update_ratio()}
+        row = found | shared | self._update_ratios()
         self._written_at = self.num_timesteps
         with self.path.open("a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerow([_cell(row.get(name)) for name in NAMES])
@@ -133,7 +138,33 @@ class DoctorCallback(BaseCallback):
             found["entropy"] = float(entropy.mean())
         if _actions(model):
             found["entropy_max"] = math.log(_actions(model))
+        found |= self._identities(buffer)
         return {**found, **_of_rewards(buffer.rewards), **_of_observations(obs)}
+
+    def _identities(self, buffer: Any) -> dict[str, float]:
+        """Return the errors of advantages and returns, by their definitions.
+
+        Stable-Baselines3 adds γ V(s') to the reward of a truncated step: each end is then a
+        terminal one.
+        """
+        model: Any = self.model
+        with torch.no_grad():
+            last = torch.as_tensor(model._last_obs, device=model.device)
+            after = model.policy.predict_values(last).cpu().numpy().reshape(1, -1)
+        ended = np.concatenate([buffer.episode_starts[1:], model._last_episode_starts[None]])
+        stream: dict[str, Any] = {
+            "rewards": buffer.rewards,
+            "values": buffer.values,
+            "next_values": np.concatenate([buffer.values[1:], after]),
+            "terminated": ended,
+            "truncated": np.zeros_like(ended),
+            "discount": model.gamma,
+            "gae_lambda": model.gae_lambda,
+        }
+        return {
+            "advantage_error_max": advantage_error(advantages=buffer.advantages, **stream),
+            "target_error_max": target_error(targets=buffer.returns, **stream),
+        }
 
     def _of_replay(self) -> dict[str, float]:
         """Return what the critics say about rows of the replay."""
@@ -169,12 +200,24 @@ class DoctorCallback(BaseCallback):
         means = {"episode_return_mean": np.mean(returns), "episode_length_mean": np.mean(lengths)}
         return {"episodes": count, **means}
 
-    def _update_ratio(self) -> float:
-        """Return ‖θ' - θ‖ / ‖θ‖ since the last line."""
-        parameters = [one.detach().cpu().numpy().ravel() for one in self.model.policy.parameters()]
-        now = np.concatenate(parameters)
+    def _update_ratios(self) -> dict[str, float]:
+        """Return ‖θ' - θ‖ / ‖θ‖ since the last line, of the policy and of a target network."""
+        model: Any = self.model
+        target = getattr(model, "q_net_target", None) or getattr(model, "critic_target", None)
+        now = {"update_ratio": _flat(model.policy)}
+        if target is not None:
+            now["target_update_ratio"] = _flat(target)
         before, self._before = self._before, now
-        return math.nan if before is None else _norm(now - before) / max(_norm(before), 1e-12)
+        return {
+            name: _norm(x - before[name]) / max(_norm(before[name]), 1e-12)
+            for name, x in now.items()
+            if name in before
+        }
+
+
+def _flat(module: Any) -> np.ndarray:
+    """Return all parameters of a module, one after the other."""
+    return np.concatenate([one.detach().cpu().numpy().ravel() for one in module.parameters()])
 
 
 def _norm(values: np.ndarray) -> float:

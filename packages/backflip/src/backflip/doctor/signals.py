@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, final
 
-from backflip.doctor.log import GPU_USE, LOAD
+from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD
 
 
 @final
@@ -53,6 +53,14 @@ SIGNALS: Mapping[str, Meaning] = {
     "value_loss": Meaning("½ (V - G)², mean over rows", "0.5 * ((values - returns) ** 2).mean()"),
     "value_mean": Meaning("mean of V over the rollout", "values.mean()"),
     "advantage_mean": Meaning("mean advantage before normalisation", "advantages.mean()"),
+    "advantage_error_max": Meaning(
+        "largest error of an advantage in its recursion, as a share of its terms",
+        "backflip.doctor.identities.advantage_error(...)",
+    ),
+    "target_error_max": Meaning(
+        "largest error of a target in its definition, as a share of its terms",
+        "backflip.doctor.identities.target_error(...), or bellman_error(...) with a replay",
+    ),
     "advantage_std": Meaning("deviation of the advantages", "advantages.std()"),
     "reward_mean": Meaning("mean reward that the algorithm learns from", "rewards.mean()"),
     "reward_std": Meaning("deviation of these rewards", "rewards.std()"),
@@ -67,6 +75,15 @@ SIGNALS: Mapping[str, Meaning] = {
     "value_grad_norm": Meaning("norm of the value function's gradient", _BATCH),
     "update_ratio": Meaning(
         "‖θ' - θ‖ / ‖θ‖ of an update", "keep a copy of the parameters before the update"
+    ),
+    "policy_update_ratio": Meaning(
+        "‖θ' - θ‖ / ‖θ‖ of the parameters that the policy depends on", "as `update_ratio`"
+    ),
+    "value_update_ratio": Meaning(
+        "‖θ' - θ‖ / ‖θ‖ of the value function's own parameters", "as `update_ratio`"
+    ),
+    "target_update_ratio": Meaning(
+        "‖θ' - θ‖ / ‖θ‖ of the target network since the last value", "as `update_ratio`"
     ),
     "learning_rate": Meaning("step size of the optimiser", 'optimizer.param_groups[0]["lr"]'),
     "q_mean": Meaning("mean Q(s, a) of the rows drawn", "q.mean()"),
@@ -88,6 +105,11 @@ SIGNALS: Mapping[str, Meaning] = {
     GPU_USE: Meaning(
         "use of the first GPU by all programs, in percent", "backflip and runshelf log it"
     ),
+    CPU_USE: Meaning(
+        "CPU time of the program over the time that passed, in percent of one core",
+        "psutil.Process().cpu_percent()",
+    ),
+    CORES: Meaning("cores of the machine", "os.cpu_count()"),
     LOAD: Meaning(
         "threads that ran or waited, of all programs, for each core of the machine",
         "os.getloadavg()[0] / os.cpu_count()",

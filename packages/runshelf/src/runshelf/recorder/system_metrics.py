@@ -70,6 +70,7 @@ class SystemMetrics:
         record: dict[str, Any] = {"time": self._clock.now(), "seconds": seconds}
         record["cpu_percent"] = self._cpu_percent(processes)
         record["load_per_core"] = _load_per_core()
+        record["cores"] = os.cpu_count() or 1
         record["memory_bytes"] = sum(_memory(process) for process in processes)
         record["processes"] = len(processes)
         record["disk_free_bytes"] = _disk_free(self._folder)

@@ -5,7 +5,7 @@ import re
 _OF_MACHINE = re.compile(
     # Of `runshelf run`, and of trackers that log the use of the machine.
     r"^system[/.]|^gpu\d*[/.]|(^|[/_.])memory(_(bytes|mib|gib|percent))?$"
-    r"|(^|/)(cpu_percent|load_per_core|processes|disk_free_bytes)$"
+    r"|(^|/)(cpu_percent|load_per_core|cores|processes|disk_free_bytes)$"
     # Durations and rates: `NAME/seconds` of `timed`, `NAME/second` of `rate`, and other programs'.
     r"|(^|/)(fps|SPS|time_elapsed|seconds?)$|_per_second$"
 )

@@ -1,7 +1,9 @@
 """A stochastic policy with a value function: how VPG, A2C and PPO act."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PRNGKeyArray
@@ -9,6 +11,7 @@ from jaxtyping import Array, Float, Key, PRNGKeyArray
 from backflip.algorithms.parts.normalization import scale_obs, wrap_angles
 from backflip.core.colored_noise import colored_normal
 from backflip.core.distributions import Categorical, DiagonalNormal
+from backflip.core.gradients import update_ratio
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.statistics import RunningStatistics
@@ -84,6 +87,22 @@ def acting_parameters(actor: Actor, params: Params) -> Params:
     """Return 1 for parameters that the policy depends on, else 0, broadcastable to `params`."""
     of_net = actor.net.acts({name: x for name, x in params.items() if name != "log_std"})
     return of_net | {name: np.float32(1.0) for name in params if name == "log_std"}
+
+
+def module_ratios(actor: Actor, before: Params, after: Params) -> dict[str, Float[Array, ""]]:
+    """Return ‖θ' - θ‖ / ‖θ‖ of the parameters that the policy depends on, and of all others."""
+    acts = acting_parameters(actor, before)
+
+    def ratio(part: Callable[[Any], Any]) -> Float[Array, ""]:
+        def of_part(x: Array, share: Any) -> Array:
+            return x * part(share)
+
+        return update_ratio(*(jax.tree.map(of_part, params, acts) for params in (before, after)))
+
+    return {
+        "policy_update_ratio": ratio(lambda share: share),
+        "value_update_ratio": ratio(lambda share: 1.0 - share),
+    }
 
 
 def observed_shape(spec: EnvSpec) -> tuple[int, ...]:

@@ -17,6 +17,8 @@ from backflip.doctor.measures import (
 )
 
 EARLY, LATE = 0.2, 0.6
+FEWEST = 10  # points
+WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
@@ -35,6 +37,26 @@ def _beyond_bound(log: Log) -> Running | None:
     bound = size._replace(y=size.y / (1.0 - discount))
     found = smoothed(together(log.signals["q_mean"], bound, ratio))
     return or_none(largest(Running(found.x, np.abs(found.value))))
+
+
+def _targets_wrong(log: Log) -> Running | None:
+    found = log.signals["target_error_max"]
+    return or_none(largest(Running(found.x, found.y)))
+
+
+def _target_still(log: Log) -> Running | None:
+    """Return the longest time so far without a movement of the target network.
+
+    In intervals of its setting, or of the log where that is longer.
+    """
+    moved = log.signals["target_update_ratio"]
+    known = np.isfinite(moved.y)
+    x, has_moved = moved.x[known], moved.y[known] > 0
+    if len(x) < FEWEST:
+        return None
+    usual = max(log.setting("target_update_interval") or 0.0, float(np.median(np.diff(x))), 1.0)
+    last = np.maximum.accumulate(np.where(has_moved, x, x[0]))
+    return or_none(largest(Running(x, (x - last) / usual)))
 
 
 def _error(log: Log) -> Running | None:
@@ -119,6 +141,38 @@ CHECKS = (
         f"an identity; {_RLKIT}",
         limit=1.5,
         algorithms=BOUNDED,
+    ),
+    Check(
+        "Q-TARGET-WRONG",
+        "targets of the action values are not those of their definition",
+        "largest error so far of a target in r + γ (1 - terminated) V(s'), as a share of the "
+        "largest sum of its terms",
+        _targets_wrong,
+        ("target_error_max",),
+        "above",
+        "identity",
+        "Computed once more from the same rows and networks, the targets are others: the mask of "
+        "ends, the discount, the reward or the choice of the next action is wrong.",
+        {"value-targets": 0.9},
+        "an identity; RLDebugger, Q target check",
+        limit=WRONG,
+        is_conclusive=True,
+        algorithms=OFF_POLICY,
+    ),
+    Check(
+        "Q-TARGET-STILL",
+        "the target network does not move",
+        "longest time so far without a movement of the target network, in intervals of its "
+        "setting, or of the log where that is longer",
+        _target_still,
+        ("target_update_ratio",),
+        "above",
+        "identity",
+        "Targets are those of a network that is older than the settings say.",
+        {"target-network": 0.6},
+        "RLDebugger; Stack Overflow 57106676",
+        limit=3.0,
+        algorithms=OFF_POLICY,
     ),
     Check(
         "Q-ERROR",

@@ -3,11 +3,14 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import GPU_USE, LOAD, Log, Signal
+from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, Log, Signal, Values
 from backflip.doctor.measures import after, largest, or_none, smoothed
 
 WARM = 0.1  # share of the budget
 EARLY, LATE = 0.3, 0.5
+LASTS = 0.1  # of the budget, at least, for a slow-down
+HALF = 0.5
+FULL = 1.0  # threads for each core; above, programs take turns
 _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
 
 
@@ -24,17 +27,54 @@ def speed(log: Log) -> Signal | None:
     return Signal(found.x[width:][known], steps[known] / seconds[known], found.logged_as)
 
 
-def _slows_down(log: Log) -> Running | None:
-    """Return the share of the early speed that is lost, as medians of a tenth of all points."""
+def own_speed(log: Log) -> Signal | None:
+    """Return the speed that the program would have with its early share of the processors.
+
+        speed / min(1, c / c_early)   where more threads want to run than there are cores
+
+    c is the CPU use of the program; without it, 1 over the load of the machine, which is the share
+    that a thread gets. Elsewhere, and if the load is not logged, the speed is left as it is: a
+    program that waits for a disk or a queue uses little CPU time, and is slow nevertheless.
+    """
     found = speed(log)
+    if found is None or not len(found.x) or not log.has(LOAD):
+        return found
+    load = _at(found.x, log.signals[LOAD])
+    use = _at(found.x, log.signals[CPU_USE]) if log.has(CPU_USE) else 1.0 / np.maximum(load, FULL)
+    early = (found.x >= WARM * log.budget) & (found.x <= EARLY * log.budget)
+    usual = float(np.median(use[early] if early.any() else use))
+    share = np.clip(use / max(usual, 1e-12), 1e-3, 1.0)
+    return found._replace(y=np.where(load > FULL, found.y / share, found.y))
+
+
+def _at(x: Values, signal: Signal) -> Values:
+    """Return the values of a signal at other env steps; NaN if it has none."""
+    known = np.isfinite(signal.y)
+    return (
+        np.interp(x, signal.x[known], signal.y[known]) if known.any() else np.full(len(x), np.nan)
+    )
+
+
+def lost(log: Log, found: Signal | None) -> Running | None:
+    """Return the share of the early speed that is lost from an env step on, and does not come back.
+
+    The speed is that of medians of a tenth of all points. A cost that grows with time does not
+    become less; a program beside may end. The last tenth of the budget cannot tell yet.
+    """
     if found is None or len(found.x) < 20:
         return None
-    fast = smoothed(found, 0.1)
-    first = after(log, WARM, fast)
+    first = after(log, WARM, smoothed(found, 0.1))
     if not len(first.x):
         return None
     reference = float(np.max(first.value[first.x <= EARLY * log.budget], initial=first.value[0]))
-    return or_none(Running(first.x, 1.0 - first.value / max(reference, 1e-12)))
+    share = 1.0 - first.value / max(reference, 1e-12)
+    until_now = np.minimum.accumulate(share[::-1])[::-1]
+    lasts = first.x <= first.x[-1] - LASTS * log.budget
+    return or_none(Running(first.x[lasts], until_now[lasts])) if lasts.any() else None
+
+
+def _slows_down(log: Log) -> Running | None:
+    return lost(log, own_speed(log))
 
 
 def _memory_grows(log: Log) -> Running | None:
@@ -62,26 +102,65 @@ def _gpu_use(log: Log) -> Running | None:
     return or_none(largest(after(log, WARM, smoothed(log.signals[GPU_USE], 0.1))))
 
 
-def _load(log: Log) -> Running | None:
-    """Return the load of the machine, as medians of a third of all points."""
-    return or_none(after(log, WARM, smoothed(log.signals[LOAD], 0.3)))
+def own_load(log: Log) -> Signal:
+    """Return how many threads of the program want to run, for each core.
+
+        c max(L, 1) / n, at most L
+
+    L is the load of the machine for each of its n cores, and c how many cores the program used: a
+    thread gets 1 / L of a core if L is above 1. It is L itself where c or n is not logged.
+    """
+    load = log.signals[LOAD]
+    if not log.has(CPU_USE, CORES):
+        return load
+    use, cores = _at(load.x, log.signals[CPU_USE]), _at(load.x, log.signals[CORES])
+    threads = use / 100.0 * np.maximum(load.y, FULL) / np.maximum(cores, 1.0)
+    return load._replace(y=np.minimum(load.y, threads))
+
+
+def _own_load(log: Log) -> Running | None:
+    return or_none(after(log, WARM, smoothed(own_load(log), 0.3)))
+
+
+def _load_of_others(log: Log) -> Running | None:
+    load = log.signals[LOAD]
+    others = np.where(load.y > FULL, load.y - own_load(log).y, 0.0)
+    return or_none(after(log, WARM, smoothed(load._replace(y=others), 0.3)))
 
 
 CHECKS = (
     Check(
         "SYS-SPEED",
         "training slows down",
-        "share of the early speed that is lost, from windows and not from an average since the "
-        "start",
+        "share of the early speed that is lost and does not come back, from windows and not from "
+        "an average since the start; with its early share of the processors, if more threads than "
+        "cores want to run",
         _slows_down,
         (),
         "above",
         "convention",
-        "A cost grows with time: a log, a list, a replay, or another program.",
+        "A cost grows with time: a log, a list, a replay. If the load of the machine is not "
+        "logged, it may be another program.",
         {"machine": 0.9},
         f"{_RAHTZ}; Stable-Baselines3 issue 1597",
-        limit=0.5,
+        limit=HALF,
         says="warning",
+    ),
+    Check(
+        "SYS-SHARED",
+        "other programs use the machine",
+        "threads of other programs that want to run, for each core, where there are more threads "
+        "than cores, as medians of a third of all points after 10 % of the budget",
+        _load_of_others,
+        (LOAD, CPU_USE, CORES),
+        "above",
+        "convention",
+        "The program waits for processors that others use. It is slower, and otherwise unharmed: "
+        "SYS-SPEED then counts the speed per share of the processors.",
+        {"machine": 0.3},
+        "arithmetic: a thread gets 1 / load of a core",
+        limit=HALF,
+        says="remark",
     ),
     Check(
         "SYS-GPU-IDLE",
@@ -100,14 +179,14 @@ CHECKS = (
     Check(
         "SYS-CPUS",
         "the processors are oversubscribed",
-        "load of the machine, all programs together, in threads for each core, as medians of a "
-        "third of all points after 10 % of the budget",
-        _load,
+        "threads of the program that want to run, for each core, as medians of a third of all "
+        "points after 10 % of the budget; those of all programs where its CPU use is not logged",
+        _own_load,
         (LOAD,),
         "above",
         "convention",
-        "More threads want to run than there are cores: too many workers, BLAS threads in each of "
-        "them, or other programs.",
+        "More threads want to run than there are cores: too many workers, or BLAS threads in each "
+        "of them.",
         {"machine": 0.9},
         f"{_RAHTZ}; Stable-Baselines3 issue 1597",
         limit=1.5,

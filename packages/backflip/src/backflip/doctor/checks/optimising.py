@@ -3,8 +3,17 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import Log, Signal
-from backflip.doctor.measures import after, largest, log10_of, or_none, smallest, smoothed
+from backflip.doctor.log import ON_POLICY, Log, Signal
+from backflip.doctor.measures import (
+    after,
+    largest,
+    log10_of,
+    or_none,
+    ratio,
+    smallest,
+    smoothed,
+    together,
+)
 
 EARLY = 0.2
 NEARLY_ALL = 0.9  # of the budget
@@ -61,6 +70,20 @@ def _update_large(log: Log) -> Running | None:
 def _update_small(log: Log) -> Running | None:
     found = log10_of(largest(smoothed(log.signals["update_ratio"])))
     return or_none(after(log, EARLY, found))
+
+
+def _policy_still(log: Log) -> Running | None:
+    return _share_of_update(log, "policy_update_ratio")
+
+
+def _value_still(log: Log) -> Running | None:
+    return _share_of_update(log, "value_update_ratio")
+
+
+def _share_of_update(log: Log, name: str) -> Running | None:
+    """Return log10 of the largest movement so far of one module over that of all parameters."""
+    share = together(log.signals[name], log.signals["update_ratio"], ratio)
+    return or_none(after(log, EARLY, log10_of(largest(Running(share.x, share.y)))))
 
 
 def _rate_zero(log: Log) -> Running | None:
@@ -183,6 +206,36 @@ CHECKS = (
         {"steps-too-small": 0.95, "policy-loss": 0.15, "initialisation": 0.2},
         _KARPATHY,
         least_margin=1.5,
+    ),
+    Check(
+        "NN-POLICY-STILL",
+        "the policy does not change",
+        "decimal logarithm of the largest movement so far of the policy's parameters over that of "
+        "all, after 20 % of the budget",
+        _policy_still,
+        ("policy_update_ratio", "update_ratio"),
+        "below",
+        "identity",
+        "No gradient reaches the policy, while other parameters move.",
+        {"policy-loss": 0.7, "advantages": 0.3, "no-reward-signal": 0.1},
+        "the gradient of each module, looked at alone; rlkit issue 50",
+        limit=-6.0,
+        algorithms=ON_POLICY,
+    ),
+    Check(
+        "NN-VALUE-STILL",
+        "the value function does not change",
+        "decimal logarithm of the largest movement so far of the value function's own parameters "
+        "over that of all, after 20 % of the budget",
+        _value_still,
+        ("value_update_ratio", "update_ratio"),
+        "below",
+        "identity",
+        "No gradient reaches the value function, while other parameters move.",
+        {"values-do-not-learn": 0.8, "value-targets": 0.1},
+        "the gradient of each module, looked at alone",
+        limit=-6.0,
+        algorithms=ON_POLICY,
     ),
     Check(
         "NN-LR-ZERO",

@@ -18,7 +18,9 @@ from backflip.doctor.measures import (
 )
 
 EARLY, LATE = 0.2, 0.5  # shares of the budget
-NEVER = 0.1
+NEVER, SOON = 0.1, 0.05
+FIRST = 3  # updates
+WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
@@ -30,6 +32,16 @@ def _variance_unexplained(log: Log) -> Running | None:
 def _explained_now(log: Log) -> Running | None:
     found = smallest(smoothed(log.signals["explained_variance"]))
     return or_none(after(log, EARLY, Running(found.x, np.maximum(found.value, -10.0))))
+
+
+def _explained_at_first(log: Log) -> Running | None:
+    """Return the median explained variance of the first three updates; None if they are missing."""
+    found = log.signals["explained_variance"]
+    known = np.isfinite(found.y)
+    x, y = found.x[known][:FIRST], found.y[known][:FIRST]
+    if len(x) < FIRST or x[0] > SOON * log.budget:
+        return None
+    return Running(x[-1:], np.median(y, keepdims=True))
 
 
 def _self_reference(log: Log) -> Running | None:
@@ -135,6 +147,16 @@ def _level_low(log: Log) -> Running | None:
     return found and or_none(after(log, EARLY, largest(smoothed(found))))
 
 
+def _advantages_wrong(log: Log) -> Running | None:
+    found = log.signals["advantage_error_max"]
+    return or_none(largest(Running(found.x, found.y)))
+
+
+def _targets_wrong(log: Log) -> Running | None:
+    found = log.signals["target_error_max"]
+    return or_none(largest(Running(found.x, found.y)))
+
+
 def _value_loss(log: Log) -> Running | None:
     return or_none(log10_of(largest(smoothed(log.signals["value_loss"]))))
 
@@ -188,7 +210,7 @@ CHECKS = (
         f"{_SCHULMAN}; Stable-Baselines3 issues 1897 and 2240",
         limit=0.05,
         algorithms=ON_POLICY,
-        says="warning",
+        says="remark",
     ),
     Check(
         "PV-EV-NEG",
@@ -226,6 +248,21 @@ CHECKS = (
         "a critic of slow noise has 0.53 at λ = .95 (computed)",
         algorithms=ON_POLICY,
         least_margin=0.2,
+    ),
+    Check(
+        "PV-EV-PERFECT",
+        "values explain everything before they have learned",
+        "median explained variance of the first three updates",
+        _explained_at_first,
+        ("explained_variance",),
+        "above",
+        "identity",
+        "Targets that equal the values from the start are the values themselves: nothing is "
+        "learned from them.",
+        {"value-targets": 0.3, "logging": 0.2},
+        f"{_JONES}: a residual variance of 0",
+        limit=1.0 - 1e-5,
+        algorithms=ON_POLICY,
     ),
     Check(
         "PV-EV-NAN",
@@ -310,6 +347,50 @@ CHECKS = (
         {"value-targets": 0.8, "steps-too-large": 0.4, "target-network": 0.3, "advantages": 0.2},
         "an identity; van Hasselt et al. 2018 call it soft divergence",
         limit=1.5,
+        algorithms=ON_POLICY,
+    ),
+    Check(
+        "PV-ADV-WRONG",
+        "advantages are not those of their definition",
+        "largest error so far of an advantage in its recursion, as a share of the largest sum of "
+        "|r|, |V(s)|, |V(s')| and |A|",
+        _advantages_wrong,
+        ("advantage_error_max",),
+        "above",
+        "identity",
+        "Computed once more from the same rollout, the advantages are others: the ends of "
+        "episodes, the discount, the order of the rows or the sum itself is wrong.",
+        {
+            "advantages": 0.9,
+            "value-targets": 0.5,
+            "observations": 0.2,
+            "acting-and-learning-disagree": 0.2,
+        },
+        "an identity; Schulman et al. 2016, arXiv:1506.02438, eq. 16",
+        limit=WRONG,
+        is_conclusive=True,
+        algorithms=ON_POLICY,
+    ),
+    Check(
+        "PV-TARGET-WRONG",
+        "targets of the values are not those of their definition",
+        "largest error so far of a target in its recursion, as a share of the largest sum of |r|, "
+        "|V(s)|, |V(s')| and |G|",
+        _targets_wrong,
+        ("target_error_max",),
+        "above",
+        "identity",
+        "Computed once more from the same rollout, the λ-returns are others: the ends of "
+        "episodes, the discount, the order of the rows or the sum itself is wrong.",
+        {
+            "value-targets": 0.9,
+            "advantages": 0.2,
+            "observations": 0.2,
+            "acting-and-learning-disagree": 0.2,
+        },
+        "an identity; Sutton & Barto 2018, eq. 12.18",
+        limit=WRONG,
+        is_conclusive=True,
         algorithms=ON_POLICY,
     ),
     Check(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import GPU_USE, LOAD, Log, Signal
+from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, Log, Signal
 from backflip.doctor.reading.expected_causes import expected_causes
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.own_labels import signals_of_labels
@@ -76,7 +76,7 @@ def _of_machine(columns: Mapping[str, Column]) -> dict[str, Signal]:
         return {}
     seconds, env_steps, _ = next(iter(along.values()))
     found: dict[str, Signal] = {}
-    for name in {GPU_USE, LOAD} & {*columns}:
+    for name in {CORES, CPU_USE, GPU_USE, LOAD} & {*columns}:
         for x, y, _ in series_by_seed(columns, name, "seconds").values():
             found[name] = Signal(np.interp(x, seconds, env_steps), y, name)
     return found
