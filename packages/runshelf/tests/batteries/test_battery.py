@@ -92,6 +92,14 @@ def test_a_program_that_fails_is_a_failed_row(project, capsys):
     assert read_rows(project / "rows")[0].scores == ()
 
 
+def test_code_that_changes_while_it_is_measured_has_no_scores(project, capsys):
+    (project / "toy.py").write_text("open('more.py', 'a').write('# more\\n')\nprint('score = 1')\n")
+    add(capsys, seeds=1)
+    said = battery(capsys, "--accept", status=1).err
+    assert "changed while it was measured" in said
+    assert read_rows(project / "rows")[0].scores == ()
+
+
 def test_a_killed_battery_goes_on_where_it_was(project, capsys, monkeypatch):
     add(capsys)
     monkeypatch.setenv("TOY_SECONDS", "0.5")

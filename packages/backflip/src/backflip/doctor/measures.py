@@ -30,9 +30,18 @@ def smoothed(signal: Signal, share: float = WINDOW) -> Running:
     return Running(x[ends], np.median(windows[ends - width + 1], axis=1))
 
 
+WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
+
+
 def largest(running: Running) -> Running:
     """Return the largest value so far; NaNs are left out."""
     return Running(running.x, np.fmax.accumulate(running.value))
+
+
+def largest_of(log: Log, name: str) -> Running | None:
+    """Return the largest value so far of a signal; None without one."""
+    found = log.signals[name]
+    return or_none(largest(Running(found.x, found.y)))
 
 
 def smallest(running: Running) -> Running:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from runshelf.batteries.measuring import Measured
     from runshelf.batteries.rows import BatteryRow
     from runshelf.batteries.verdicts import Verdict
-    from runshelf.statistics.estimate import Estimate
 
 _SEEDS = 10
 _POLL_SECONDS = 10.0
+_LOOKING = 50.0  # a look at the code takes at most one of so many seconds
 
 
 def add(commands: Any) -> None:
@@ -95,15 +95,17 @@ def _follow(options: argparse.Namespace) -> None:
         raise UsageError("--follow prints a table after each pass: leave --json out")
     seen = ""
     while True:
+        began = time.monotonic()
         code = _code(options)
+        took = time.monotonic() - began
         if code.digest != seen:
             seen = code.digest
             try:
                 _one_pass(options).show()
-            except UsageError as error:  # a row that was just being written
+            except UserFacingError as error:  # such as a row that was just being written
                 say(f"error: {error}")
             say("waits for a change of the code; Ctrl-C ends")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(max(_POLL_SECONDS, _LOOKING * took))
 
 
 def _code(options: argparse.Namespace) -> "Code":
@@ -120,6 +122,11 @@ def _one_pass(options: argparse.Namespace) -> Reported:
     rows, left_out = _chosen(options)
     code = _code(options)
     found = {row.name: one for row, one in _measured(options, rows, code)}
+    if _code(options).digest != code.digest:
+        raise UserFacingError(
+            "the code changed while it was measured, so the scores belong to no state of it: "
+            "start the battery again with --again"
+        )
     left_out += [row.name for row in rows if row.name not in found]
     scores = {name: one.scores for name, one in found.items() if not one.failure}
     failures = {name: one.failure for name, one in found.items() if one.failure}
@@ -223,7 +230,7 @@ def _print(verdicts: "Sequence[Verdict]", left_out: Sequence[str], *, accepted: 
             "n": [len(one.row.seeds) for one in shown],
             "reference": [_mean(one.row.scores) for one in shown],
             "now": [_mean(one.scores) for one in shown],
-            "change, 95 %": ["" if d is None else _between(d.means) for d in _changes(shown)],
+            "change, 95 %": [_change(one) for one in shown],
             "p (Holm)": ["" if one.p is None else plain(number(one.p)) for one in shown],
             "note": [harmless(one.note) for one in shown],
         },
@@ -238,10 +245,6 @@ def _print(verdicts: "Sequence[Verdict]", left_out: Sequence[str], *, accepted: 
         put(f"accepted as the reference: the scores of {many}")
 
 
-def _changes(verdicts: "Sequence[Verdict]") -> "list[Any]":
-    return [one.difference for one in verdicts]
-
-
 def _mean(scores: Sequence[float]) -> str:
     from runshelf.cli.tables import plain
     from runshelf.formatting import number
@@ -252,10 +255,13 @@ def _mean(scores: Sequence[float]) -> str:
     return f"{mean} ({failed} failed)" if failed else mean
 
 
-def _between(means: "Estimate") -> str:
+def _change(one: "Verdict") -> str:
     from runshelf.cli.tables import plain
     from runshelf.formatting import number
 
+    if one.difference is None:
+        return ""
+    means = one.difference.means
     value = plain(number(means.value))
     if not means.has_interval:
         return value

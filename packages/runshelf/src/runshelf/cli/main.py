@@ -20,7 +20,7 @@ from runshelf.cli import (
 from runshelf.cli.command_line import Program, run_program
 
 # backflip has these too. Its own `serve` also serves the labelling page of a run, and its own
-# `sweep` knows the command lines of its algorithms; `battery` stands beside it.
+# `sweep` knows the command lines of its algorithms; `battery` comes after it.
 SHARED_COMMANDS = (
     recording.add,
     finding.add,

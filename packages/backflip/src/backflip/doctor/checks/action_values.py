@@ -5,8 +5,10 @@ import numpy as np
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import OFF_POLICY, Log, Signal
 from backflip.doctor.measures import (
+    WRONG,
     after,
     largest,
+    largest_of,
     log10_of,
     or_none,
     ratio,
@@ -18,7 +20,6 @@ from backflip.doctor.measures import (
 
 EARLY, LATE = 0.2, 0.6
 FEWEST = 10  # points
-WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
@@ -40,8 +41,7 @@ def _beyond_bound(log: Log) -> Running | None:
 
 
 def _targets_wrong(log: Log) -> Running | None:
-    found = log.signals["target_error_max"]
-    return or_none(largest(Running(found.x, found.y)))
+    return largest_of(log, "target_error_max")
 
 
 def _target_still(log: Log) -> Running | None:

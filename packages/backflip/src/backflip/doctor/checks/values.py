@@ -6,8 +6,10 @@ from jaxtyping import Bool
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import ON_POLICY, Log, Signal, Values
 from backflip.doctor.measures import (
+    WRONG,
     after,
     largest,
+    largest_of,
     log10_of,
     or_none,
     ratio,
@@ -20,7 +22,6 @@ from backflip.doctor.measures import (
 EARLY, LATE = 0.2, 0.5  # shares of the budget
 NEVER, SOON = 0.1, 0.05
 FIRST = 3  # updates
-WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
@@ -148,13 +149,11 @@ def _level_low(log: Log) -> Running | None:
 
 
 def _advantages_wrong(log: Log) -> Running | None:
-    found = log.signals["advantage_error_max"]
-    return or_none(largest(Running(found.x, found.y)))
+    return largest_of(log, "advantage_error_max")
 
 
 def _targets_wrong(log: Log) -> Running | None:
-    found = log.signals["target_error_max"]
-    return or_none(largest(Running(found.x, found.y)))
+    return largest_of(log, "target_error_max")
 
 
 def _value_loss(log: Log) -> Running | None:

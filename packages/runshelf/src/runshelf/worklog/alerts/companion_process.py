@@ -51,7 +51,7 @@ def main() -> None:
         with open(_STDIN, "rb", buffering=0, closefd=False) as stdin:
             asked = json.loads(stdin.readline())
         _watch(asked, Recorder())
-    except Exception as error:  # noqa: BLE001  (the user must hear of it; nobody else does)
+    except Exception as error:  # noqa: BLE001  (stderr is closed: every error is told here)
         text = str(error) if isinstance(error, UserFacingError) else one_line(error)
         _say(f"alerts have ended: {' '.join(text.split())}")
 
