@@ -118,6 +118,18 @@ def test_sensitivity_the_slow_way():
     assert "<svg" in sensitivity_picture(found, "a < b")
 
 
+def test_the_only_setting_that_learns_is_seen():
+    """Both percentiles of 40 settings are -200, and one setting reaches -120."""
+    scores = np.full((1, 40), -200.0)
+    scores[0, 7] = -120.0
+    assert normalised(scores)[0].tolist() == [float(n == 7) for n in range(40)]
+    settings = [{"a": n} for n in range(40)]
+    both = np.concatenate([scores, np.roll(scores, 1, axis=1)])
+    found = sensitivity(both, settings)
+    assert (found.tuned, found.fixed, found.best) == (1.0, 0.5, (7, 8))
+    assert normalised(np.full((1, 3), 4.0)).tolist() == [[1.0, 1.0, 1.0]]
+
+
 def test_two_environments_that_want_different_values_need_one_parameter_tuned():
     settings = grid_of({"a": [1, 2], "b": [1, 2]})
     scores = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])

@@ -14,7 +14,8 @@ each environment to reach 95 % of the tuned score, while the others keep the fix
 Source: Adkins, Bowling & White 2024, arXiv:2412.07165. They try a full grid of few
 hyper-parameters; so does `grid_of`. `one_at_a_time` moves every hyper-parameter from the default,
 one at a time, which costs a few settings for each and sees no interactions: its Φ is a lower bound
-of that of the grid around it.
+of that of the grid around it. Where the percentiles are equal, Γ is between the lowest and the
+highest score.
 """
 
 import itertools
@@ -69,9 +70,15 @@ class Sensitivity(NamedTuple):
 def normalised(
     scores: Float[np.ndarray, "environments settings"],
 ) -> Float[np.ndarray, "environments settings"]:
-    """Return Γ; a setting that failed (NaN) has the lowest score, equal scores give 1."""
+    """Return Γ; a setting that failed (NaN) has the lowest score, equal scores give 1.
+
+    If so few settings differ from the others that both percentiles are the same, the lowest and the
+    highest score take their place: one setting may be the only one that learns.
+    """
     filled = np.where(np.isfinite(scores), scores, np.nanmin(scores, axis=1, keepdims=True))
-    low, high = np.percentile(filled, (_LOW, _HIGH), axis=1, keepdims=True)
+    percentiles = np.percentile(filled, (_LOW, _HIGH), axis=1, keepdims=True)
+    ends = np.stack([filled.min(axis=1, keepdims=True), filled.max(axis=1, keepdims=True)])
+    low, high = np.where(percentiles[0] < percentiles[1], percentiles, ends)
     spread = high - low
     return np.where(spread > 0, (filled - low) / np.where(spread > 0, spread, 1.0), 1.0)
 
