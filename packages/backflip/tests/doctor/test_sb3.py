@@ -3,9 +3,11 @@
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from backflip.doctor.diagnosis import diagnose
+from backflip.doctor.measures import together
 from backflip.doctor.reading.log_files import logs_in
 
 ROOT = Path(__file__).parents[4]
@@ -37,7 +39,7 @@ from stable_baselines3 import DQN
 from backflip.doctor.sb3 import DoctorCallback
 
 model = DQN("MlpPolicy", "CartPole-v1", seed=0, device="cpu", learning_starts=100)
-model.learn(12_000, callback=DoctorCallback(sys.argv[1]))
+model.learn(12_000, callback=DoctorCallback(sys.argv[1], every=500))
 """
 PROBE = """
 import sys
@@ -80,7 +82,10 @@ def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, brok
     assert (log.algorithm, log.setting("discount"), log.setting("num_envs")) == ("ppo", 0.99, 4)
     assert log.has("entropy_max", "advantage_std", "reward_min", "update_ratio", "approx_kl")
     assert len(log.signals["first_ratio_error"].x) == 32
+    counts, lengths = log.signals["episodes"], log.signals["episode_length_mean"]
+    assert 7_000 < together(counts, lengths, np.multiply).y.sum() <= 8_000  # some are unfinished
     found = diagnose(log)
+    assert "ENV-NOEP" in {one.check.id for one in found.fine}
     assert {"PV-ADV-WRONG", "PV-TARGET-WRONG"} <= {one.check.id for one in found.fine}
     assert ("PI-RATIO1" in [one.check.id for one in found.findings]) == broken
     assert ("PI-RATIO1" in [one.check.id for one in found.fine]) != broken
@@ -92,6 +97,7 @@ def test_the_callback_sees_the_replay(tmp_path: Path) -> None:
     with_sb3(DQN, tmp_path / "doctor.csv")
     (log,) = logs_in(tmp_path / "doctor.csv", {})
     assert log.algorithm == "dqn"
+    assert list(log.signals["q_mean"].x) == [500.0 * n for n in range(1, 25)]
     assert log.has("q_mean", "target_mean", "td_error_abs_mean", "epsilon", "reward_min")
     assert {"Q-BOUND", "Q-TARGET-STILL"} <= {one.check.id for one in diagnose(log).fine}
 

@@ -6,8 +6,8 @@
 
 Then `backflip doctor doctor.csv` makes all checks, also those that need the model and the batch:
 the ratio of the first minibatch, rewards and advantages as learned from, and the size of updates.
-It needs Stable-Baselines3, and writes one line for each rollout, or for each thousand env steps of
-an algorithm with a replay.
+It needs Stable-Baselines3, and writes one line for each rollout, or for each thousand env steps
+(`every`) of an algorithm with a replay.
 """
 
 import csv
@@ -68,13 +68,16 @@ class DoctorCallback(BaseCallback):
 
     Args:
         path: of the file; an older one is replaced.
+        every: env steps between two lines, for an algorithm with a replay. A diagnosis needs ten
+            lines: choose less than a tenth of the budget.
     """
 
-    def __init__(self, path: "str | Path" = "doctor.csv") -> None:
+    def __init__(self, path: "str | Path" = "doctor.csv", *, every: int = EVERY) -> None:
         super().__init__()
-        self.path = Path(path)
+        self.path, self.every = Path(path), every
         self._before = dict[str, np.ndarray]()
         self._written_at, self._episodes = 0, 0
+        self._monitored = list[dict[str, Any]]()  # episodes since the last line, as Monitor says
         self._train: dict[str, float] = {}
 
     def _init_callback(self) -> None:
@@ -99,7 +102,11 @@ class DoctorCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         model: Any = self.model
-        due = self.num_timesteps >= self._written_at + EVERY
+        # Algorithms without a replay do not count episodes themselves.
+        self._episodes += int(np.sum(self.locals["dones"]))
+        infos: Any = self.locals["infos"]
+        self._monitored += [info["episode"] for info in infos if "episode" in info]
+        due = self.num_timesteps >= self._written_at + self.every
         started = self.num_timesteps > getattr(model, "learning_starts", 0)
         if due and started and hasattr(model, "replay_buffer"):
             self._on_rollout_start()
@@ -189,11 +196,9 @@ class DoctorCallback(BaseCallback):
         return {**found, **_of_rewards(batch.rewards.cpu().numpy())}
 
     def _of_episodes(self) -> dict[str, Any]:
-        """Return the episodes that ended since the last line; NaN without a Monitor."""
-        model: Any = self.model
-        total, recent = int(model._episode_num), list(model.ep_info_buffer or [])
-        new = recent[-max(0, total - self._episodes) :] if total > self._episodes else []
-        count, self._episodes = total - self._episodes, total
+        """Return the episodes that ended since the last line; their means only with a Monitor."""
+        count, self._episodes = self._episodes, 0
+        new, self._monitored = self._monitored, []
         if not new:
             return {"episodes": count}
         returns, lengths = [float(one["r"]) for one in new], [float(one["l"]) for one in new]
