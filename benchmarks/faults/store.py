@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,21 @@ FOLDER = Path(__file__).parents[2] / ".cache" / "faults"
 LEFT_OUT = ("time", "disk_free_bytes", "processes", "seconds", "memory_bytes")
 
 
-def save(path: Path, run: Path, returns: "np.ndarray[Any, Any]") -> None:
-    """Write the logs of a run, with the final return of each seed."""
+def save(path: Path, run: Path, returns: Sequence[float]) -> None:
+    """Write the logs of a run of ours, with the final return of each seed."""
+    logs = {log.seed: log for log in logs_of_run(open_run(run)) if log.seed is not None}
+    save_logs(path, logs, returns)
+
+
+def save_logs(path: Path, logs: Mapping[int, Log], returns: Sequence[float]) -> None:
+    """Write the log of each seed, with the final returns."""
     arrays: dict[str, Any] = {"returns": np.asarray(returns, np.float32)}
-    facts: dict[str, Any] = {}
-    for log in logs_of_run(open_run(run)):
-        if log.seed is None:
-            continue
-        facts = {"algorithm": log.algorithm, "env": log.env, "planned": log.planned}
-        facts["settings"] = dict(log.settings)
+    for seed, log in logs.items():
+        arrays[f"{seed}:facts"] = np.asarray(json.dumps(_facts(log)))
         for name, signal in log.signals.items():
             if name not in LEFT_OUT:
-                arrays[f"{log.seed}:{name}:x"] = signal.x.astype(np.float32)
-                arrays[f"{log.seed}:{name}:y"] = signal.y.astype(np.float32)
-    arrays["facts"] = np.asarray(json.dumps(facts))
+                arrays[f"{seed}:{name}:x"] = signal.x.astype(np.float32)
+                arrays[f"{seed}:{name}:y"] = signal.y.astype(np.float32)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".part")
     with unfinished.open("wb") as file:
@@ -36,22 +38,36 @@ def save(path: Path, run: Path, returns: "np.ndarray[Any, Any]") -> None:
     unfinished.replace(path)  # a killed process leaves no half of a log
 
 
+def _facts(log: Log) -> dict[str, Any]:
+    planned = log.planned if math.isfinite(log.planned) else None
+    about = {"algorithm": log.algorithm, "env": log.env, "planned": planned}
+    return {**about, "library": log.library, "settings": dict(log.settings)}
+
+
 def load(path: Path) -> tuple[list[Log], "np.ndarray[Any, Any]"]:
     """Return the log of each seed, and the final returns."""
     with np.load(path, allow_pickle=False) as arrays:
-        facts = json.loads(str(arrays["facts"]))
         returns = np.asarray(arrays["returns"], np.float64)
         signals: dict[int, dict[str, Signal]] = {}
+        facts: dict[int, dict[str, Any]] = {}
         for key in arrays.files:
             seed, _, rest = key.partition(":")
-            if rest.endswith(":x"):
+            if rest == "facts":
+                facts[int(seed)] = json.loads(str(arrays[key]))
+            elif rest.endswith(":x"):
                 name = rest[:-2]
                 x = np.asarray(arrays[key], np.float64)
                 y = np.asarray(arrays[f"{seed}:{name}:y"], np.float64)
                 signals.setdefault(int(seed), {})[name] = Signal(x, y, name)
-    planned = float(facts["planned"] or math.nan)
-    about = {key: facts[key] for key in ("algorithm", "env", "settings")}
+        # Older files hold one text about all their seeds.
+        shared = json.loads(str(arrays["facts"])) if "facts" in arrays.files else {}
+    seeds = sorted({*signals, *facts})
     return [
-        Log(f"{path.stem}, seed {seed}", "backflip", of, planned=planned, seed=seed, **about)
-        for seed, of in sorted(signals.items())
+        _log(path.stem, seed, facts.get(seed, shared), signals.get(seed, {})) for seed in seeds
     ], returns
+
+
+def _log(name: str, seed: int, facts: Mapping[str, Any], signals: Mapping[str, Signal]) -> Log:
+    about = {key: facts[key] for key in ("algorithm", "env", "settings")}
+    planned, library = float(facts["planned"] or math.nan), facts.get("library", "backflip")
+    return Log(f"{name}, seed {seed}", library, signals, planned=planned, seed=seed, **about)

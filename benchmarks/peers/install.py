@@ -17,6 +17,15 @@ HOME = Path(__file__).parents[2] / ".cache" / "peers"
 TORCH = "torch==2.13.0"
 PEERS = {
     "sb3": [TORCH, "stable-baselines3==2.9.2", "gymnasium==1.4.0", "numpy==2.4.6"],
+    # For the files of CleanRL that `faults` runs. With a newer Gymnasium, they log no episode.
+    "cleanrl": [
+        TORCH,
+        "gymnasium==0.29.1",
+        "tensorboard==2.21.0",
+        "tyro==1.0.17",
+        "stable-baselines3==2.9.2",
+        "numpy==2.4.6",
+    ],
     # Beside what backflip imports, which comes from this checkout: SB3, which learns from our
     # rewards, and Minari, whose data sets `teach --clips` reads.
     "sb3_reward": [

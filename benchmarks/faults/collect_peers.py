@@ -1,0 +1,92 @@
+"""Train every run of Stable-Baselines3 and of CleanRL, and keep the logs that they write.
+
+    python benchmarks/faults/collect_peers.py [GLOB ...] [--cleanrl FOLDER]
+
+The environments of `benchmarks/peers/install.py` run them: `sb3`, and `cleanrl` with a checkout of
+CleanRL in FOLDER. Each run is a process, a seed after the other, and a log that exists is not made
+again. Our reader reads the files as `backflip doctor FOLDER` does.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from fnmatch import fnmatch
+from pathlib import Path
+
+from peers import sb3_faults
+from store import FOLDER, save_logs
+
+from backflip.doctor.log import Log
+from backflip.doctor.reading.log_files import logs_in
+
+HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
+SOURCES = [str(ROOT / "packages" / name / "src") for name in ("backflip", "runshelf")]
+LONGEST = 1_800  # seconds of one run
+
+
+def kept_as(name: str, kind: str) -> Path:
+    """Return the file of the logs of a run: of kind `files` or `callback`."""
+    return FOLDER / "peers" / f"{name}.{kind}.npz"
+
+
+def train(library: str, name: str, *more: str) -> None:
+    """Train all seeds of a run, and keep their logs.
+
+    Raises:
+        RuntimeError: the training failed; says its last line.
+    """
+    python = ROOT / ".cache" / "peers" / library / "bin" / "python"
+    program = HERE / "peers" / f"{library}_train.py"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES), "OMP_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(python), str(program), name, folder, *more]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=LONGEST)
+        if done.returncode:
+            raise RuntimeError((done.stderr.strip().splitlines() or ["it failed"])[-1])
+        keep(Path(folder), name)
+
+
+def keep(folder: Path, name: str) -> None:
+    """Read what a run wrote into a folder, as the doctor reads it, and keep the logs."""
+    returns = json.loads((folder / "returns.json").read_text(encoding="utf-8"))
+    seeds = range(len(returns))
+    files = {seed: _only(folder / f"seed_{seed}", seed) for seed in seeds}
+    save_logs(kept_as(name, "files"), files, returns)
+    doctors: Mapping[int, Path] = {seed: folder / f"doctor_{seed}.csv" for seed in seeds}
+    if all(path.exists() for path in doctors.values()):
+        logs = {seed: _only(path, seed) for seed, path in doctors.items()}
+        save_logs(kept_as(name, "callback"), logs, returns)
+
+
+def _only(path: Path, seed: int) -> Log:
+    (log,) = logs_in(path, {})
+    return replace(log, seed=seed)
+
+
+def main() -> int:
+    """Make the logs that are missing, and return how many failed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("globs", nargs="*", default=["*"])
+    arguments = parser.parse_args()
+    failed = 0
+    for name in sb3_faults.names():
+        chosen = any(fnmatch(name, glob) for glob in arguments.globs)
+        if not chosen or kept_as(name, "files").exists():
+            continue
+        start, said = time.monotonic(), ""
+        try:
+            train("sb3", name)
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            failed, said = failed + 1, str(error)
+        print(f"{time.monotonic() - start:6.0f} s  {name}  {said}", flush=True)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
