@@ -19,8 +19,9 @@ import numpy as np
 from cases import TUNED, faulty
 from effect import has_effect
 from fault import Case, Fault, broken
-from measure import PAGE, healthy_name
+from measure import healthy_name
 from store import FOLDER, load
+from tables import put
 
 from backflip.doctor.diagnosis import Diagnosis, Ranked, diagnose
 from backflip.doctor.proving import PART, SEEDS, Repeat, Repeated, prove
@@ -45,9 +46,7 @@ def main() -> int:
     text = "\n".join(_table(known))
     print(text)
     if "--write" in sys.argv[1:]:
-        head, _, rest = PAGE.read_text(encoding="utf-8").partition("<!-- proofs -->\n")
-        _, _, tail = rest.partition("<!-- end of proofs -->")
-        PAGE.write_text(f"{head}<!-- proofs -->\n{text}\n<!-- end of proofs -->{tail}", "utf-8")
+        put({"proofs": text})
     return 0
 
 

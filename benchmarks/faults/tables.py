@@ -1,0 +1,190 @@
+"""What was found in the runs of the benchmark, as tables of docs/faults.md."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from effect import has_effect
+
+from backflip.doctor.diagnosis import Diagnosis
+
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+RETURN_ALONE = frozenset(("ENV-NOTHING", "ENV-WORSE", "ENV-DROP"))  # what a person sees in a curve
+Returns = "np.ndarray[Any, Any]"
+
+
+class Row(NamedTuple):
+    """What was found in the seeds of one broken training.
+
+    Attributes:
+        fault, run: the names of the fault and of the training.
+        counts: whether the fault has an effect.
+        found: share of the seeds with a finding, with all signals; NaN if these were not logged.
+        found_logged: the same from what the library logs.
+        by_return: the same from the curve of the return alone.
+        first, among_three: share of the seeds with a finding whose true cause is in that place.
+        since: median share of the budget after which the first finding was there.
+    """
+
+    fault: str
+    run: str
+    counts: bool
+    found: float
+    found_logged: float
+    by_return: float
+    first: float
+    among_three: float
+    since: float
+
+
+class Healthy(NamedTuple):
+    """What was found in a healthy training."""
+
+    run: str
+    found: Sequence[Diagnosis]
+
+    @property
+    def alarms(self) -> list[Diagnosis]:
+        """The seeds with a finding."""
+        return [one for one in self.found if one.findings]
+
+    @property
+    def warnings(self) -> list[Diagnosis]:
+        """The seeds with a warning and no finding."""
+        return [one for one in self.found if one.warnings and not one.findings]
+
+    @property
+    def suspect(self) -> int:
+        """How many seeds the return alone would put under suspicion."""
+        return sum(map(_by_return, self.found))
+
+
+def row(
+    names: tuple[str, str],
+    causes: Sequence[str],
+    returns: tuple[Returns, Returns],
+    full: Sequence[Diagnosis],
+    logged: Sequence[Diagnosis],
+) -> Row:
+    """Return what was found in the seeds of a broken training.
+
+    Args:
+        names: of the fault and of the training.
+        causes: ids of the true causes.
+        returns: of the healthy and of the broken training.
+        full: the diagnoses with all signals; none if only the logged ones are known.
+        logged: those from what the library logs.
+    """
+    best = full or logged
+    hits = [one for one in best if one.findings]
+    ranks = [_rank(one, causes) for one in hits]
+    return Row(
+        *names,
+        has_effect(*returns),
+        _share([bool(one.findings) for one in full]),
+        _share([bool(one.findings) for one in logged]),
+        _share([_by_return(one) for one in best]),
+        _share([rank == 0 for rank in ranks]),
+        _share([rank < 3 for rank in ranks]),
+        float(np.median([_since(one) for one in hits])) if hits else float("nan"),
+    )
+
+
+def _share(values: Sequence[bool]) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
+def _by_return(one: Diagnosis) -> bool:
+    """Return whether the curve of the return alone would have raised suspicion."""
+    return any(m.check.id in RETURN_ALONE for m in (*one.findings, *one.warnings, *one.remarks))
+
+
+def _rank(one: Diagnosis, causes: Sequence[str]) -> int:
+    """Return the place of the best of the true causes, from 0."""
+    order = [ranked.cause.id for ranked in one.causes]
+    return min((order.index(cause) for cause in causes if cause in order), default=len(order))
+
+
+def _since(one: Diagnosis) -> float:
+    """Return the share of the budget after which the first finding was there."""
+    return min(found.since for found in one.findings) / one.log.budget
+
+
+def summary(
+    rows: Sequence[Row],
+    healthy: Sequence[Healthy],
+    full: str = "all signals",
+    logged: str = "what other libraries log",
+) -> list[str]:
+    """Return the table of figures over all faults and healthy runs."""
+    real = [row for row in rows if row.counts]
+    quiet = [row for row in rows if not row.counts]
+    seeds = sum(len(one.found) for one in healthy)
+    alarms = sum(len(one.alarms) for one in healthy)
+    warned = sum(len(one.warnings) for one in healthy)
+    early = [float(row.since <= 0.2) for row in real if best_of(row) > 0.5]
+    return [
+        "| measured | figure |",
+        "|---|---|",
+        f"| faults with an effect, of all | {len(real)} of {len(rows)} |",
+        f"| their seeds with a finding, {full} | {_mean([row.found for row in real])} |",
+        f"| the same from {logged} | {_mean([row.found_logged for row in real])} |",
+        f"| the same by the return alone | {_mean([row.by_return for row in real])} |",
+        f"| true cause first, of the seeds with a finding | {_mean([r.first for r in real])} |",
+        f"| true cause among the first three | {_mean([row.among_three for row in real])} |",
+        f"| faults found before 20 % of the budget | {_mean(early)} |",
+        f"| seeds with a finding, faults without effect | {_mean([best_of(r) for r in quiet])} |",
+        f"| healthy seeds with a finding | {alarms} of {seeds} ({alarms / max(seeds, 1):.1%}) |",
+        f"| the same by the return alone | {sum(one.suspect for one in healthy)} of {seeds} |",
+        f"| healthy seeds with a warning only | {warned} of {seeds} |",
+    ]
+
+
+def _mean(values: Sequence[float]) -> str:
+    known = [one for one in values if not np.isnan(one)]
+    return f"{np.mean(known):.1%}" if known else "-"
+
+
+def best_of(row: Row) -> float:
+    """Return the share of the seeds with a finding: with all signals if they were logged."""
+    return row.found_logged if np.isnan(row.found) else row.found
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """Return the table of all faults: those with an effect first."""
+    lines = [
+        "| fault | run | effect | found | from logs | cause first | among three | since |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for one in sorted(rows, key=lambda row: (not row.counts, row.fault, row.run)):
+        shares = (one.found, one.found_logged, one.first, one.among_three, one.since)
+        cells = ["-" if np.isnan(share) else f"{share:.0%}" for share in shares]
+        effect = "yes" if one.counts else "no"
+        lines.append(f"| {one.fault} | {one.run} | {effect} | {' | '.join(cells)} |")
+    return lines
+
+
+def alarms(healthy: Sequence[Healthy]) -> list[str]:
+    """Return the table of healthy runs, with the checks that found something."""
+    lines = [
+        "| healthy run | seeds | with a finding | with a warning only | checks |",
+        "|---|---|---|---|---|",
+    ]
+    for one in healthy:
+        found = [m for alarm in one.alarms for m in alarm.findings]
+        found += [m for warned in one.warnings for m in warned.warnings]
+        ids = ", ".join(sorted({m.check.id for m in found}))
+        counts = f"{len(one.found)} | {len(one.alarms)} | {len(one.warnings)}"
+        lines.append(f"| {one.run} | {counts} | {ids} |")
+    return lines
+
+
+def put(parts: Mapping[str, str]) -> None:
+    """Put texts into docs/faults.md, each between the markers of its name."""
+    page = PAGE.read_text(encoding="utf-8")
+    for marker, text in parts.items():
+        start, end = f"<!-- {marker} -->\n", f"<!-- end of {marker} -->"
+        head, _, rest = page.partition(start)
+        page = f"{head}{start}{text}\n{end}{rest.partition(end)[2]}"
+    PAGE.write_text(page, encoding="utf-8")
