@@ -50,6 +50,7 @@ class Row(NamedTuple):
     counts: bool
     found: float
     found_logged: float
+    found_elsewhere: float
     by_return: float
     first: float
     among_three: float
@@ -88,6 +89,7 @@ def _row(fault: Fault, case: Case) -> Row | None:
     _, expected = load(clean)
     found = [diagnose(log) for log in logs]
     logged = [diagnose(_only_logged(log)) for log in logs]
+    elsewhere = [diagnose(replace(_only_logged(log), env=None)) for log in logs]
     hits = [one for one in found if one.findings]
     return Row(
         fault,
@@ -95,6 +97,7 @@ def _row(fault: Fault, case: Case) -> Row | None:
         has_effect(expected, returns),
         len(hits) / len(found),
         float(np.mean([bool(one.findings) for one in logged])),
+        float(np.mean([bool(one.findings) for one in elsewhere])),
         float(np.mean([_by_return(one) for one in found])),
         float(np.mean([_rank(one, fault) == 0 for one in hits])) if hits else 0.0,
         float(np.mean([_rank(one, fault) < 3 for one in hits])) if hits else 0.0,
@@ -172,6 +175,8 @@ def _summary(rows: list[Row], healthy: list[Healthy]) -> list[str]:
         f"| faults with an effect, of all | {len(real)} of {len(rows)} |",
         f"| their seeds with a finding, all signals | {mean([row.found for row in real])} |",
         f"| the same from what other libraries log | {mean([row.found_logged for row in real])} |",
+        "| the same in an environment that the doctor does not know | "
+        f"{mean([row.found_elsewhere for row in real])} |",
         f"| the same by the return alone | {mean([row.by_return for row in real])} |",
         f"| true cause first, of the seeds with a finding | {mean([r.first for r in real])} |",
         f"| true cause among the first three | {mean([row.among_three for row in real])} |",
