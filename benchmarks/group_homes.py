@@ -1,4 +1,4 @@
-"""Write groups of finished runs through the store, with chosen curves, for other benchmarks."""
+"""Write groups and runs that are finished through the store, with chosen curves, for benchmarks."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ def write_group(
     """
     for place, seed in enumerate(seeds):
         values = curve(place, seed)
-        with _created(home, group, env, seed) as writer:
+        with _created(home, group, env, [seed]) as writer:
             if len(values) > 1000:
                 _write_columns(writer.folder, seed, values, every)
             else:
@@ -39,15 +39,23 @@ def write_group(
             compact(writer.folder)
 
 
-def _created(home: Path, group: str, env: str, seed: int) -> RunWriter:
+def write_run(home: Path, group: str, env: str, seeds: Sequence[int], curve: Curve) -> None:
+    """Write one finished run of all seeds, as `train --seeds` does; arguments as above."""
+    with _created(home, group, env, seeds) as writer:
+        for place, seed in enumerate(seeds):
+            _write_lines(writer.folder, seed, curve(place, seed), 1)
+        compact(writer.folder)
+
+
+def _created(home: Path, group: str, env: str, seeds: Sequence[int]) -> RunWriter:
     return create_run(
         home,
         command="train",
-        config={"learning_rate": 1e-3, "seed": seed},
-        seeds=[seed],
+        config={"learning_rate": 1e-3, "seed": seeds[0]},
+        seeds=list(seeds),
         env=env,
         algorithm=group.partition(" ")[0],
-        argv=["backflip", "train", group, env, "--seed", str(seed)],
+        argv=["backflip", "train", group, env, "--seed", str(seeds[0])],
         info=RunInfo(group=group),
     )
 

@@ -11,6 +11,7 @@ from backflip.doctor.calibration import beyond, calibration
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import BY_ID, CAUSES
 from backflip.doctor.check import Cause, Check
+from backflip.doctor.healthy_returns import healthy_returns
 from backflip.doctor.signals import SIGNALS
 
 PAGE = Path(__file__).parent / "checks.md"
@@ -36,7 +37,7 @@ def _check(check: Check) -> str:
         f"\n### {check.id}\n\n**{title}.** {check.means}\n\n"
         f"*Measured:* {check.measured}. *{kind}:* {check.side} {_limit(check)}.\n\n"
         f"*Of:* {of}. *Needs:* {needs}.\n\n*Causes:* {named}.\n\n*Source:* {check.source}.\n"
-        f"{_healthy(check)}"
+        f"{_healthy(check)}{_healthy_returns() if check.id == 'ENV-BELOW' else ''}"
     )
 
 
@@ -55,6 +56,17 @@ def _healthy(check: Check) -> str:
     lines += [
         f"| {kind} | {one.runs} | {one.typical:.4g} | {one.worst:.4g} | {beyond(check, one):.4g} |"
         for kind, one in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _healthy_returns() -> str:
+    lines = ["", "| environment | algorithm | untrained | reached | env steps until half |"]
+    lines.append("|---|---|---|---|---|")
+    lines += [
+        f"| {env} | {algorithm} | {one.untrained:.5g} | {one.reached:.5g} | {one.env_steps:,.0f} |"
+        for env, by_algorithm in healthy_returns().items()
+        for algorithm, one in by_algorithm.items()
     ]
     return "\n".join(lines) + "\n"
 

@@ -101,6 +101,18 @@ HELD_OUT_HEALTHY = (
     Case("a2c", "Reacher-v5", 200_000),
 )
 
+# Defaults in environments that a person knows, beside those of the calibration: what ENV-BELOW
+# compares with. Their seeds are used nowhere else.
+REFERENCE = (
+    Case("ppo", "Acrobot-v1", 100_000),
+    Case("a2c", "Acrobot-v1", 200_000),
+    Case("dqn", "Acrobot-v1", 40_000),
+    Case("a2c", "CartPole-v1", 400_000),
+    Case("sac", "Pendulum-v1", 10_000),
+    Case("td3", "Pendulum-v1", 10_000),
+    Case("ddpg", "Pendulum-v1", 10_000),
+)
+
 # Sound runs of `teach`, by an oracle: the first for the limits, the others are reported.
 TAUGHT_CALIBRATION = (
     Case("ppo", "dot", 100_000, labels=100),

@@ -12,7 +12,14 @@ import time
 from fnmatch import fnmatch
 from pathlib import Path
 
-from cases import CALIBRATION, HELD_OUT_HEALTHY, TAUGHT, TAUGHT_CALIBRATION, faulty
+from cases import (
+    CALIBRATION,
+    HELD_OUT_HEALTHY,
+    REFERENCE,
+    TAUGHT,
+    TAUGHT_CALIBRATION,
+    faulty,
+)
 from store import FOLDER
 
 HERE = Path(__file__).parent
@@ -23,10 +30,11 @@ def names() -> list[str]:
     """Return the names of all runs: the cheap ones of all kinds first."""
     healthy = [f"calibration-{at:02}" for at in range(len(CALIBRATION))]
     held_out = [f"healthy-{at:02}" for at in range(len(HELD_OUT_HEALTHY))]
+    reference = [f"reference-{at:02}" for at in range(len(REFERENCE))]
     taught = [f"taughtcalibration-{at:02}" for at in range(len(TAUGHT_CALIBRATION))]
     taught += [f"taught-{at:02}" for at in range(len(TAUGHT))]
     broken = [f"{fault.name}@{case.name}" for fault, case in faulty()]
-    return [*healthy, *held_out, *taught, *broken]
+    return [*healthy, *held_out, *reference, *taught, *broken]
 
 
 def main() -> int:

@@ -9,17 +9,18 @@ again. Our reader reads the files as `backflip doctor FOLDER` does.
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
-from peers import sb3_faults
+import numpy as np
+from peers import cleanrl_faults, sb3_faults
 from store import FOLDER, save_logs
 
 from backflip.doctor.log import Log
@@ -27,6 +28,7 @@ from backflip.doctor.reading.log_files import logs_in
 
 HERE, ROOT = Path(__file__).parent, Path(__file__).parents[2]
 SOURCES = [str(ROOT / "packages" / name / "src") for name in ("backflip", "runshelf")]
+LATE = 0.8  # of the budget
 LONGEST = 1_800  # seconds of one run
 
 
@@ -53,15 +55,31 @@ def train(library: str, name: str, *more: str) -> None:
 
 
 def keep(folder: Path, name: str) -> None:
-    """Read what a run wrote into a folder, as the doctor reads it, and keep the logs."""
-    returns = json.loads((folder / "returns.json").read_text(encoding="utf-8"))
-    seeds = range(len(returns))
+    """Read what a run wrote into a folder, as the doctor reads it, and keep the logs.
+
+    The return of a seed is the mean of the episodes that ended in the last fifth of the budget:
+    Stable-Baselines3's runs count it, and CleanRL's log every episode.
+    """
+    seeds = range(len(list(folder.glob("seed_*"))))
     files = {seed: _only(folder / f"seed_{seed}", seed) for seed in seeds}
-    save_logs(kept_as(name, "files"), files, returns)
-    doctors: Mapping[int, Path] = {seed: folder / f"doctor_{seed}.csv" for seed in seeds}
+    counted = folder / "returns.json"
+    returns = (
+        json.loads(counted.read_text("utf-8")) if counted.exists() else map(late, files.values())
+    )
+    save_logs(kept_as(name, "files"), files, list(returns))
+    doctors = {seed: folder / f"doctor_{seed}.csv" for seed in seeds}
     if all(path.exists() for path in doctors.values()):
         logs = {seed: _only(path, seed) for seed, path in doctors.items()}
-        save_logs(kept_as(name, "callback"), logs, returns)
+        save_logs(kept_as(name, "callback"), logs, list(returns))
+
+
+def late(log: Log) -> float:
+    """Return the mean return of the episodes in the last fifth of the budget; NaN without any."""
+    if not log.has("episode_return_mean"):
+        return math.nan
+    found = log.signals["episode_return_mean"]
+    chosen = found.y[found.x >= LATE * log.budget]
+    return float(np.mean(chosen)) if len(chosen) else math.nan
 
 
 def _only(path: Path, seed: int) -> Log:
@@ -73,15 +91,22 @@ def main() -> int:
     """Make the logs that are missing, and return how many failed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("globs", nargs="*", default=["*"])
+    parser.add_argument(
+        "--cleanrl", type=Path, help="a checkout; without it, its runs are left out"
+    )
     arguments = parser.parse_args()
+    runs = [("sb3", name, ()) for name in sb3_faults.names()]
+    if arguments.cleanrl:
+        more = ("--cleanrl", str(arguments.cleanrl.absolute()))
+        runs += [("cleanrl", name, more) for name in cleanrl_faults.names()]
     failed = 0
-    for name in sb3_faults.names():
+    for library, name, more in runs:
         chosen = any(fnmatch(name, glob) for glob in arguments.globs)
         if not chosen or kept_as(name, "files").exists():
             continue
         start, said = time.monotonic(), ""
         try:
-            train("sb3", name)
+            train(library, name, *more)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             failed, said = failed + 1, str(error)
         print(f"{time.monotonic() - start:6.0f} s  {name}  {said}", flush=True)

@@ -34,6 +34,11 @@ LOGGED = (  # what Stable-Baselines3 and CleanRL log
     *("approx_kl", "clip_fraction", "value_loss", "policy_loss", "explained_variance"),
     *("learning_rate", "q_loss", "q_mean", "epsilon", "temperature"),
 )
+NAMES = (
+    "all signals",
+    "what other libraries log",
+    "what they log, in an environment that the doctor does not know",
+)
 
 
 def main() -> int:
@@ -48,7 +53,7 @@ def main() -> int:
     healthy += _healthy(
         "taughtcalibration" if tuned else "taught", TAUGHT_CALIBRATION if tuned else TAUGHT
     )
-    text = "\n".join([*summary(rows, healthy), "", *table(rows), "", *alarms(healthy)])
+    text = "\n".join([*summary(rows, healthy, NAMES), "", *table(rows), "", *alarms(healthy)])
     print(text)
     print(f"\n{time.monotonic() - start:.1f} s")
     if "--write" in sys.argv[1:]:
@@ -68,6 +73,7 @@ def _row(fault: Fault, case: Case) -> Row | None:
         (load(clean)[1], returns),
         [diagnose(log) for log in logs],
         [diagnose(_only_logged(log)) for log in logs],
+        [diagnose(replace(_only_logged(log), env=None)) for log in logs],
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from cases import (
     CALIBRATION,
     HELD_OUT_HEALTHY,
+    REFERENCE,
     SEEDS,
     TAUGHT,
     TAUGHT_CALIBRATION,
@@ -34,6 +35,8 @@ def find(name: str) -> tuple[Fault | None, Case, int]:
         return None, CALIBRATION[int(number)], 0
     if kind == "healthy" and number.isdigit():
         return None, HELD_OUT_HEALTHY[int(number)], 1000
+    if kind == "reference":
+        return None, REFERENCE[int(number)], 7000
     if kind == "taughtcalibration":
         return None, TAUGHT_CALIBRATION[int(number)], 3000
     if kind == "taught":

@@ -11,7 +11,7 @@ from backflip.doctor.diagnosis import Diagnosis
 
 PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
 RETURN_ALONE = frozenset(("ENV-NOTHING", "ENV-WORSE", "ENV-DROP"))  # what a person sees in a curve
-Returns = "np.ndarray[Any, Any]"
+Returns = np.ndarray[Any, Any]
 
 
 class Row(NamedTuple):
@@ -22,6 +22,7 @@ class Row(NamedTuple):
         counts: whether the fault has an effect.
         found: share of the seeds with a finding, with all signals; NaN if these were not logged.
         found_logged: the same from what the library logs.
+        found_other: the same from what it logs, with or without the environment's name.
         by_return: the same from the curve of the return alone.
         first, among_three: share of the seeds with a finding whose true cause is in that place.
         since: median share of the budget after which the first finding was there.
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     counts: bool
     found: float
     found_logged: float
+    found_other: float
     by_return: float
     first: float
     among_three: float
@@ -66,6 +68,7 @@ def row(
     returns: tuple[Returns, Returns],
     full: Sequence[Diagnosis],
     logged: Sequence[Diagnosis],
+    other: Sequence[Diagnosis],
 ) -> Row:
     """Return what was found in the seeds of a broken training.
 
@@ -75,6 +78,7 @@ def row(
         returns: of the healthy and of the broken training.
         full: the diagnoses with all signals; none if only the logged ones are known.
         logged: those from what the library logs.
+        other: those from what it logs, with or without the environment's name.
     """
     best = full or logged
     hits = [one for one in best if one.findings]
@@ -84,6 +88,7 @@ def row(
         has_effect(*returns),
         _share([bool(one.findings) for one in full]),
         _share([bool(one.findings) for one in logged]),
+        _share([bool(one.findings) for one in other]),
         _share([_by_return(one) for one in best]),
         _share([rank == 0 for rank in ranks]),
         _share([rank < 3 for rank in ranks]),
@@ -112,12 +117,16 @@ def _since(one: Diagnosis) -> float:
 
 
 def summary(
-    rows: Sequence[Row],
-    healthy: Sequence[Healthy],
-    full: str = "all signals",
-    logged: str = "what other libraries log",
+    rows: Sequence[Row], healthy: Sequence[Healthy], signals: tuple[str, str, str]
 ) -> list[str]:
-    """Return the table of figures over all faults and healthy runs."""
+    """Return the table of figures over all faults and healthy runs.
+
+    Args:
+        rows: the broken trainings.
+        healthy: the healthy ones.
+        signals: names of the signals of the full, the logged and the other diagnoses.
+    """
+    full, logged, other = signals
     real = [row for row in rows if row.counts]
     quiet = [row for row in rows if not row.counts]
     seeds = sum(len(one.found) for one in healthy)
@@ -130,6 +139,7 @@ def summary(
         f"| faults with an effect, of all | {len(real)} of {len(rows)} |",
         f"| their seeds with a finding, {full} | {_mean([row.found for row in real])} |",
         f"| the same from {logged} | {_mean([row.found_logged for row in real])} |",
+        f"| the same from {other} | {_mean([row.found_other for row in real])} |",
         f"| the same by the return alone | {_mean([row.by_return for row in real])} |",
         f"| true cause first, of the seeds with a finding | {_mean([r.first for r in real])} |",
         f"| true cause among the first three | {_mean([row.among_three for row in real])} |",

@@ -1,6 +1,7 @@
 """For each check, a log that it must find wrong, one that is right, and what it measures."""
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -230,6 +231,11 @@ SAMPLES = {
     "ENV-NOTHING": both(
         "ppo", 0.0, {"episode_return_mean": _noise}, {"episode_return_mean": _rises + _noise}
     ),
+    "ENV-BELOW": Sample(  # healthy PPO gets 500 there, the untrained policy 22.1
+        replace(log("ppo", episode_return_mean=30.0 + T), env="CartPole-v1"),
+        replace(log("ppo", episode_return_mean=_drops + 300.0), env="CartPole-v1"),
+        (31.0 - 22.1) / (500.0 - 22.1),
+    ),
     "ENV-EQUAL": both("ppo", 0.0, {"episode_return_mean": 8.0}, {"episode_return_mean": _rises}),
     "ENV-NOEP": both("ppo", 1.0, {"episodes": 0.0}, {"episodes": 3.0}),
     "ENV-LEN": both(
@@ -297,6 +303,18 @@ SAMPLES = {
     ),
     "RM-HACK": both(
         "ppo", 30.0, {"fresh_evidence": 1.0 + 29.0 * (T > 0.5)}, {"fresh_evidence": 2.0}
+    ),
+    "RM-SIAMESE": both(
+        "ppo",
+        0.2,
+        {"reward_model_symmetry_error": np.where(T == 0.5, 0.2, 1e-7)},
+        {"reward_model_symmetry_error": 1e-7},
+    ),
+    "RM-PATHS": both(
+        "ppo",
+        0.4,
+        {"reward_model_path_error": 0.4 * T},
+        {"reward_model_path_error": 1e-7},
     ),
     "RM-COLLAPSED": both(
         "ppo", 1.0, {"reward_model_collapsed": 1.0}, {"reward_model_collapsed": 0.0}

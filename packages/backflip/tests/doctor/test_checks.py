@@ -12,9 +12,12 @@ from backflip.doctor.catalogue import BY_ID, CHECKS
 from backflip.doctor.causes import BY_ID as CAUSES
 from backflip.doctor.check import Running
 from backflip.doctor.diagnosis import against, diagnose, rank, run_check
+from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
 from backflip.doctor.log import Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
 from backflip.doctor.signals import SIGNALS
+
+RETURN = "episode_return_mean"
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
@@ -130,6 +133,36 @@ def test_long_and_short_episodes_count_by_their_length():
     found = run_check(BY_ID["REW-SIGN"], of)
     assert found is not None
     assert found.value.max() == 0.0
+
+
+def test_a_low_return_counts_in_known_environments_and_when_healthy_runs_have_learnt():
+    check, low = BY_ID["ENV-BELOW"], SAMPLES["ENV-BELOW"].broken
+    needed = healthy_returns()["CartPole-v1"]["ppo"].env_steps
+    found, theirs = run_check(check, low), run_check(check, replace(low, library="sb3"))
+    assert found is not None
+    assert found.x[0] >= PATIENCE * needed > found.x[0] - 1000
+    assert theirs is None or theirs.x[0] >= PATIENCE_WITH_OTHERS * needed
+    assert run_check(check, replace(low, env="gymnasium:CartPole-v1")) is not None
+    assert run_check(check, replace(low, env="CartPole-v1?length=2")) is None, "another one"
+    assert run_check(check, replace(low, algorithm="vpg")) is None, "not measured"
+    taught = replace(low, signals={**low.signals, "fresh_evidence": low.signals[RETURN]})
+    assert run_check(check, taught) is None
+    lucky = np.where(needed > X, 500.0, 30.0)  # short episodes, the first to end, hide the others
+    early = log("ppo", episode_return_mean=lucky)
+    found = run_check(check, replace(early, env="CartPole-v1"))
+    assert found is not None
+    assert found.value[-1] < check.limit
+    slow = log("ppo", episode_return_mean=np.where(T > 0.9, 400.0, 30.0))
+    found = run_check(check, replace(slow, env="CartPole-v1"))
+    assert found is not None
+    assert found.value.min() > check.limit, "it learns later than others"
+
+
+def test_what_healthy_runs_reach_is_plausible():
+    for env, by_algorithm in healthy_returns().items():
+        for algorithm, one in by_algorithm.items():
+            assert one.untrained < one.reached, (env, algorithm)
+            assert one.env_steps > 0, (env, algorithm)
 
 
 def test_medians_windows_and_extremes():

@@ -36,7 +36,7 @@ def test_the_candidate_of_largest_evidence_is_chosen():
 def test_candidates_suit_the_observations():
     assert list(candidates(PIXELS)) == ["linear", "change_map"]
     assert list(candidates(GRID)) == ["linear", "change_map", "contacts"]
-    assert list(candidates(VECTOR)) == ["additive", "linear"]
+    assert list(candidates(VECTOR)) == ["intervals", "linear"]
 
 
 @pytest.mark.medium

@@ -76,7 +76,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Taugh
 
 def names_of_candidates(folder: Path, env: str) -> list[str]:
     chosen = load_arrays(folder / CHECKPOINT).arrays["reward.chosen"]
-    names = {"CartPole-v1": ["additive", "linear"], "dot": ["linear", "change_map"]}[env]
+    names = {"CartPole-v1": ["intervals", "linear"], "dot": ["linear", "change_map"]}[env]
     return [names[number] for number in chosen]
 
 

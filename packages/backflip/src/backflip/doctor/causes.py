@@ -301,6 +301,32 @@ CAUSES: tuple[Cause, ...] = (
         is_of_teaching=True,
     ),
     Cause(
+        "branches-differ",
+        "The two branches of a comparison are not one function: each has its own dropout mask or "
+        "its own batch statistics.",
+        "Run both clips of a pair through one call, with one mask; leave out batch normalisation.",
+        Experiment(
+            "compute P(A ≻ A) in the mode of training",
+            "it is not ½",
+            "it is ½: both branches are alike",
+        ),
+        0.5,
+        is_of_teaching=True,
+    ),
+    Cause(
+        "reward-paths",
+        "The learned reward sees other inputs where the agent learns from it than where it is "
+        "fitted: normalised or stacked on one path only, or from another step.",
+        "Compute the reward in one function, and call it from both places.",
+        Experiment(
+            "compute the reward of the same 100 steps in both places",
+            "they do not lie on a line",
+            "they do: inputs are alike",
+        ),
+        0.5,
+        is_of_teaching=True,
+    ),
+    Cause(
         "unlucky-or-slow",
         "Nothing is broken: the task is hard, or the budget is short.",
         "Run more seeds, for longer.",

@@ -7,9 +7,11 @@ Log the number, and the doctor reads it:
 
 Both are 0 except for rounding, and need one pass over the rollout. Arrays may be of NumPy, JAX, or
 of PyTorch on the CPU. Only NumPy is needed. Algorithms of backflip use `backflip.core.identities`,
-the same equations in compiled code; a test compares both.
+the same equations in compiled code; a test compares both. `preference_error` and
+`reward_path_error` are for a reward that is learned from comparisons.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -116,6 +118,64 @@ def bellman_error(
     ended = _numbers(terminated).ravel() > 0
     following = np.where(ended, 0.0, discount * _numbers(next_values).ravel())
     return _largest(target - reward - following, reward, following, target)
+
+
+def preference_error(probability: Callable[[Any, Any], Any], left: Any, right: Any) -> float:
+    """Return the largest error of what every model of comparisons must satisfy.
+
+        |P(A ≻ B) + P(B ≻ A) - 1|,   |P(A ≻ A) - ½|
+
+    Both branches of a comparison must be the same function. They are not if each draws its own
+    dropout mask or uses its own batch statistics. Batch statistics of one side only also differ
+    when the sides are exchanged.
+
+    Source: M. Rahtz, Lessons Learned Reproducing a Deep RL Paper; P is eq. 1 of
+    arXiv:1706.03741.
+
+    Args:
+        probability: returns P(left ≻ right) of each pair, (B,), in the mode of training: with
+            dropout where the loss has it. If answers may be ties, it adds half of their
+            probability.
+        left: A of each pair, as `probability` takes it.
+        right: B of each pair.
+
+    Returns:
+        The largest error, at most 1; NaN if a probability is.
+    """
+    one, other = _vector(probability(left, right)), _vector(probability(right, left))
+    same = [_vector(probability(side, side)) for side in (left, right)]
+    errors = [one + other - 1.0, *(side - 0.5 for side in same)]
+    return float(np.abs(np.concatenate(errors)).max())
+
+
+def reward_path_error(fitted: Any, used: Any) -> float:
+    """Return how far two rewards of the same steps are from the same function.
+
+        1 - ρ(r_fit, r_RL)
+
+    ρ is the correlation, so that a scale and a shift may differ, as they do where rewards are
+    normalised. Observations that are normalised or stacked on one path only make it large.
+
+    Args:
+        fitted: r of some steps, of any shape, as the loss of the comparisons computes it.
+        used: r of the same steps, as the agent learns from it.
+
+    Returns:
+        The error, from 0 to 2; NaN if one of the rewards is constant.
+
+    Raises:
+        ValueError: the shapes differ.
+    """
+    one, other = np.asarray(fitted, np.float64), np.asarray(used, np.float64)
+    if one.shape != other.shape:
+        raise ValueError(f"both need one reward per step, got shapes {one.shape} and {other.shape}")
+    one, other = (x.ravel() - x.mean() for x in (one, other))
+    norm = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return 1.0 - float(one @ other) / norm if norm > TINY else float("nan")
+
+
+def _vector(x: Any) -> np.ndarray:
+    return np.asarray(x).astype(np.float64).ravel()
 
 
 def _numbers(x: Any) -> np.ndarray:

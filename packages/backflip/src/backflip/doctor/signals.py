@@ -61,6 +61,14 @@ SIGNALS: Mapping[str, Meaning] = {
         "largest error of a target in its definition, as a share of its terms",
         "backflip.doctor.identities.target_error(...), or bellman_error(...) with a replay",
     ),
+    "reward_model_symmetry_error": Meaning(
+        "largest error of P(A ≻ B) + P(B ≻ A) = 1 and P(A ≻ A) = ½, in the mode of training",
+        "backflip.doctor.identities.preference_error(...)",
+    ),
+    "reward_model_path_error": Meaning(
+        "1 - correlation of the learned reward in its fit with that which the agent receives",
+        "backflip.doctor.identities.reward_path_error(...)",
+    ),
     "advantage_std": Meaning("deviation of the advantages", "advantages.std()"),
     "reward_mean": Meaning("mean reward that the algorithm learns from", "rewards.mean()"),
     "reward_std": Meaning("deviation of these rewards", "rewards.std()"),

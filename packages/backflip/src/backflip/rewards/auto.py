@@ -19,9 +19,9 @@ from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
 from backflip.rewards.linear.model import (
-    AdditiveRewardModel,
     ChangeMapRewardModel,
     ContactsRewardModel,
+    IntervalRewardModel,
     LinearRewardModel,
 )
 from backflip.rewards.representations.contacts import has_contacts
@@ -115,7 +115,7 @@ def candidates(spec: EnvSpec) -> dict[str, type[LinearRewardModel]]:
     if spec.is_pixels:
         grids = {"contacts": ContactsRewardModel} if has_contacts(spec) else {}
         return {"linear": LinearRewardModel, "change_map": ChangeMapRewardModel, **grids}
-    return {"additive": AdditiveRewardModel, "linear": LinearRewardModel}
+    return {"intervals": IntervalRewardModel, "linear": LinearRewardModel}
 
 
 def choice(metrics: Sequence[dict[str, float]]) -> int:

@@ -6,6 +6,7 @@ left from a kill before the start, and is not a run.
 """
 
 import fcntl
+import functools
 import importlib.metadata
 import json
 import os
@@ -268,7 +269,7 @@ def create_run(
         "algorithm": algorithm,
         "seeds": list(seeds),
         "config": config,
-        "versions": _versions(),
+        "versions": dict(_versions(_DISTRIBUTIONS)),
         "hardware": hardware(),
         **{name: value for name, value in asdict(info).items() if value},
         **membership(),
@@ -531,9 +532,10 @@ def _nearest(name: str, ulids: Sequence[str]) -> str:
     return f", did you mean {listed}?" if near else f"; the latest are {listed}"
 
 
-def _versions() -> dict[str, str]:
+@functools.cache
+def _versions(distributions: tuple[str, ...]) -> dict[str, str]:
     versions = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in _DISTRIBUTIONS:
+    for name in distributions:
         with suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     return versions

@@ -4,7 +4,7 @@ import numpy as np
 
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import Log, Signal
-from backflip.doctor.measures import largest, or_none, together
+from backflip.doctor.measures import WRONG, largest, largest_of, or_none, together
 
 ENOUGH = 50  # labels
 ONE_KEY = 6.0  # deviations: by chance once in 500 million answers
@@ -56,6 +56,14 @@ def _one_key(log: Log) -> Running | None:
 def _hacked(log: Log) -> Running | None:
     found = log.signals["fresh_evidence"]
     return or_none(largest(Running(found.x, found.y)))
+
+
+def _symmetry(log: Log) -> Running | None:
+    return largest_of(log, "reward_model_symmetry_error")
+
+
+def _paths(log: Log) -> Running | None:
+    return largest_of(log, "reward_model_path_error")
 
 
 def _collapsed(log: Log) -> Running | None:
@@ -131,6 +139,36 @@ CHECKS = (
         {"reward-model": 0.95},
         "Ibarz et al. 2018, arXiv:1811.06521, section 3.3; docs/reward-alarm.md",
         limit=ALARM,
+    ),
+    Check(
+        "RM-SIAMESE",
+        "the two branches of a comparison differ",
+        "largest error so far of P(A ≻ B) + P(B ≻ A) = 1 and P(A ≻ A) = ½",
+        _symmetry,
+        ("reward_model_symmetry_error",),
+        "above",
+        "identity",
+        "The loss compares two different functions, such as two dropout masks. Noise of this kind "
+        "can also regularise: compare a run with it and one without before you keep the mend.",
+        {"branches-differ": 0.98, "reward-model": 0.05},
+        _RAHTZ,
+        limit=WRONG,
+        is_conclusive=True,
+    ),
+    Check(
+        "RM-PATHS",
+        "the agent learns from another reward than the fitted one",
+        "largest 1 - correlation so far of the reward in the fit with that which the agent "
+        "receives, of the same steps",
+        _paths,
+        ("reward_model_path_error",),
+        "above",
+        "identity",
+        "Only a scale and a shift may differ: inputs are treated differently on the two paths.",
+        {"reward-paths": 0.98, "reward-model": 0.05},
+        _RAHTZ,
+        limit=WRONG,
+        is_conclusive=True,
     ),
     Check(
         "RM-COLLAPSED",

@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from backflip.doctor.check import Check, Running
+from backflip.doctor.healthy_returns import healthy_return, patience
 from backflip.doctor.log import Log, Signal, Values
 from backflip.doctor.measures import (
     after,
@@ -64,6 +65,28 @@ def _worse_than_start(log: Log) -> Running | None:
     start = float(np.median(signal.y[np.isfinite(signal.y)][:3]))
     below = np.maximum(start - found.value, 0.0) / noise_of(signal, found)
     return or_none(after(log, LATE, Running(found.x, below)))
+
+
+def _share_of_healthy(log: Log) -> Running | None:
+    """Return the best return as a share of what healthy runs reach in this environment.
+
+        (max_{u ≥ N} R(u) - R_0) / (R* - R_0),   from p N on
+
+    R_0 is the return of the untrained policy, R* what healthy runs reach, N the env steps that the
+    slowest of them needs for half of it, and p the patience. Before N, the mean is that of episodes
+    that happened to be short. A run that learns later is a slow one: only the best value counts.
+    """
+    healthy = healthy_return(log)
+    if healthy is None:
+        return None
+    signal = log.signals["episode_return_mean"]
+    late = signal.x >= healthy.env_steps
+    found = smoothed(signal._replace(x=signal.x[late], y=signal.y[late]), 0.05)
+    due = found.x[found.x >= patience(log, healthy)]
+    if not len(due):
+        return None
+    share = (found.value.max() - healthy.untrained) / (healthy.reached - healthy.untrained)
+    return Running(due, np.full(len(due), share))
 
 
 def _returns_equal(log: Log) -> Running | None:
@@ -293,6 +316,42 @@ CHECKS = (
         "watching the return alone names 56 % of faulty seeds, with 23 % false alarms",
         limit=2.0,
         says="remark",
+    ),
+    Check(
+        "ENV-BELOW",
+        "the return stays far below what healthy runs reach",
+        "best return as a share of the way from the untrained policy to what ten healthy seeds "
+        "reach in this environment, after 1.5 times the env steps that the slowest of them needs "
+        "for half of it (4 times in other libraries)",
+        _share_of_healthy,
+        ("episode_return_mean",),
+        "below",
+        "convention",
+        "The same algorithm learns this environment with its default settings: a mistake or a "
+        "setting keeps it from that.",
+        {
+            "policy-loss": 0.6,
+            "advantages": 0.6,
+            "value-targets": 0.6,
+            "values-do-not-learn": 0.5,
+            "reward-sign": 0.6,
+            "reward-scale": 0.5,
+            "no-reward-signal": 0.5,
+            "observations": 0.6,
+            "actions": 0.6,
+            "steps-too-small": 0.6,
+            "steps-too-large": 0.5,
+            "replay": 0.5,
+            "target-network": 0.5,
+            "acting-and-learning-disagree": 0.5,
+            "entropy-bonus": 0.5,
+            "too-little-exploration": 0.5,
+            "initialisation": 0.4,
+            "discount": 0.4,
+            "unlucky-or-slow": 0.1,
+        },
+        "a known result in the same environment: A. Jones, Debugging RL; Henderson et al. 2018",
+        limit=0.25,
     ),
     Check(
         "ENV-EQUAL",

@@ -1,0 +1,94 @@
+"""Diagnose every run of Stable-Baselines3 and of CleanRL, and print what was found as tables.
+
+    python benchmarks/faults/measure_peers.py [--write]
+
+`--write` puts the tables into docs/faults.md.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from collect_peers import kept_as
+from peers import cleanrl_faults, sb3_faults
+from store import load
+from tables import Healthy, Returns, Row, alarms, put, row, summary, table
+
+from backflip.doctor.diagnosis import Diagnosis, diagnose
+
+ENVS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")
+SB3_SIGNALS = (
+    "`progress.csv` and the callback: the callback's file",
+    "`progress.csv` alone",
+    "`progress.csv`, if the user names the environment",
+)
+CLEANRL_SIGNALS = (
+    "a callback, which CleanRL does not have",
+    "the event files",
+    "the event files, in an environment that the doctor does not know",
+)
+Found = Sequence[Diagnosis]
+
+
+def main() -> int:
+    """Print the tables, and return the exit status."""
+    start = time.monotonic()
+    sb3 = _text(sb3_faults.faulty(), sb3_faults.HEALTHY, SB3_SIGNALS, _named_by_user)
+    cleanrl = _text(
+        cleanrl_faults.faulty(), cleanrl_faults.HEALTHY, CLEANRL_SIGNALS, lambda name: None
+    )
+    print(f"{sb3}\n\n{cleanrl}\n\n{time.monotonic() - start:.1f} s")
+    if "--write" in sys.argv[1:]:
+        put({"sb3": sb3, "cleanrl": cleanrl})
+    return 0
+
+
+def _text(
+    pairs: Iterable[tuple[Any, Any]],
+    healthy: Iterable[Any],
+    signals: tuple[str, str, str],
+    env_of: Callable[[str], str | None],
+) -> str:
+    rows = [found for pair in pairs if (found := _row(*pair, env_of)) is not None]
+    sound = [found for of in healthy for found in _healthy(of.name)]
+    return "\n".join([*summary(rows, sound, signals), "", *table(rows), "", *alarms(sound)])
+
+
+def _row(fault: Any, of: Any, env_of: Callable[[str], str | None]) -> Row | None:
+    name = f"{fault.name}@{of.name}"
+    if not kept_as(name, "files").exists() or not kept_as(of.name, "files").exists():
+        return None
+    logged, other = diagnoses(name, "files"), _with_env(name, env_of(of.name))
+    returns = _returns(of.name), _returns(name)
+    names = fault.name, of.name
+    return row(names, fault.causes, returns, diagnoses(name, "callback"), logged, other)
+
+
+def _healthy(name: str) -> list[Healthy]:
+    kinds = {"files": "its own files", "callback": "the callback"}
+    found = {text: diagnoses(name, kind) for kind, text in kinds.items()}
+    return [Healthy(f"{name}: {text}", each) for text, each in found.items() if each]
+
+
+def diagnoses(name: str, kind: str) -> Found:
+    """Return the diagnosis of each seed of a run, from its `files` or the `callback`."""
+    path = kept_as(name, kind)
+    return [diagnose(log) for log in load(path)[0]] if path.exists() else []
+
+
+def _with_env(name: str, env: str | None) -> Found:
+    return [diagnose(replace(log, env=env)) for log in load(kept_as(name, "files"))[0]]
+
+
+def _named_by_user(name: str) -> str | None:
+    return next((env for env in ENVS if env.startswith(f"{name.rpartition('-')[2]}-")), None)
+
+
+def _returns(name: str) -> Returns:
+    return load(kept_as(name, "files"))[1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
