@@ -29,7 +29,8 @@ class Moved(DoctorCallback):
             self.model.rollout_buffer.log_probs[:] += 0.3
         super()._on_rollout_end()
 
-model = PPO("MlpPolicy", make_vec_env("CartPole-v1", 4), n_steps=64, seed=0, device="cpu")
+env = make_vec_env("CartPole-v1", 4, env_kwargs=dict(max_episode_steps=50))
+model = PPO("MlpPolicy", env, n_steps=64, seed=0, device="cpu")
 model.learn(8_000, callback=Moved(sys.argv[1]))
 """
 DQN = """
@@ -83,7 +84,9 @@ def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, brok
     assert log.has("entropy_max", "advantage_std", "reward_min", "update_ratio", "approx_kl")
     assert len(log.signals["first_ratio_error"].x) == 32
     counts, lengths = log.signals["episodes"], log.signals["episode_length_mean"]
-    assert 7_000 < together(counts, lengths, np.multiply).y.sum() <= 8_000  # some are unfinished
+    assert 7_000 < together(counts, lengths, np.multiply).y.sum() <= 8_192  # some are unfinished
+    # Not 1 + γ V(s'), which Stable-Baselines3 makes of the reward of a truncated step.
+    assert log.signals["reward_max"].y.max() == log.signals["reward_min"].y.min() == 1.0
     found = diagnose(log)
     assert "ENV-NOEP" in {one.check.id for one in found.fine}
     assert {"PV-ADV-WRONG", "PV-TARGET-WRONG"} <= {one.check.id for one in found.fine}

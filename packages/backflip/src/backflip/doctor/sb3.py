@@ -78,6 +78,7 @@ class DoctorCallback(BaseCallback):
         self._before = dict[str, np.ndarray]()
         self._written_at, self._episodes = 0, 0
         self._monitored = list[dict[str, Any]]()  # episodes since the last line, as Monitor says
+        self._rewards = list[np.ndarray]()  # of the rollout
         self._train: dict[str, float] = {}
 
     def _init_callback(self) -> None:
@@ -104,6 +105,9 @@ class DoctorCallback(BaseCallback):
         model: Any = self.model
         # Algorithms without a replay do not count episodes themselves.
         self._episodes += int(np.sum(self.locals["dones"]))
+        if hasattr(model, "rollout_buffer"):
+            # A copy: for a truncated step, the algorithm then adds γ V(s') to the reward.
+            self._rewards.append(np.array(self.locals["rewards"]))
         infos: Any = self.locals["infos"]
         self._monitored += [info["episode"] for info in infos if "episode" in info]
         due = self.num_timesteps >= self._written_at + self.every
@@ -146,7 +150,8 @@ class DoctorCallback(BaseCallback):
         if _actions(model):
             found["entropy_max"] = math.log(_actions(model))
         found |= self._identities(buffer)
-        return {**found, **_of_rewards(buffer.rewards), **_of_observations(obs)}
+        rewards, self._rewards = np.concatenate(self._rewards), []
+        return {**found, **_of_rewards(rewards), **_of_observations(obs)}
 
     def _identities(self, buffer: Any) -> dict[str, float]:
         """Return the errors of advantages and returns, by their definitions.
