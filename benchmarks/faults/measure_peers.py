@@ -9,23 +9,26 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import zip_longest
 from typing import Any
 
+import numpy as np
 from collect_peers import kept_as
 from peers import cleanrl_faults, sb3_faults
 from store import load
-from tables import Healthy, Returns, Row, alarms, put, row, summary, table
+from tables import Healthy, Returns, Row, alarms, misses, put, row, summary, table
 
 from backflip.doctor.diagnosis import Diagnosis, diagnose
 
 ENVS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 SB3_SIGNALS = (
-    "`progress.csv` and the callback: the callback's file",
+    "the callback's file",
     "`progress.csv` alone",
     "`progress.csv`, if the user names the environment",
 )
 CLEANRL_SIGNALS = (
-    "a callback, which CleanRL does not have",
+    "a callback (CleanRL has none)",
     "the event files",
     "the event files, in an environment that the doctor does not know",
 )
@@ -53,7 +56,17 @@ def _text(
 ) -> str:
     rows = [found for pair in pairs if (found := _row(*pair, env_of)) is not None]
     sound = [found for of in healthy for found in _healthy(of.name)]
-    return "\n".join([*summary(rows, sound, signals), "", *table(rows), "", *alarms(sound)])
+    first = summary(rows, sound, signals)
+    if not all(np.isnan(one.found) for one in rows):
+        either = [_either(f"{one.fault}@{one.run}") for one in rows if one.counts]
+        first.append(f"| their seeds with a finding in either file | {np.mean(either):.1%} |")
+    return "\n".join([*first, "", *misses(rows), "", *table(rows), "", *alarms(sound)])
+
+
+def _either(name: str) -> float:
+    """Return the share of the seeds with a finding in one of their files."""
+    pairs = zip_longest(diagnoses(name, "files"), diagnoses(name, "callback"))
+    return float(np.mean([any(one.findings for one in pair if one) for pair in pairs]))
 
 
 def _row(fault: Any, of: Any, env_of: Callable[[str], str | None]) -> Row | None:
@@ -72,6 +85,7 @@ def _healthy(name: str) -> list[Healthy]:
     return [Healthy(f"{name}: {text}", each) for text, each in found.items() if each]
 
 
+@cache
 def diagnoses(name: str, kind: str) -> Found:
     """Return the diagnosis of each seed of a run, from its `files` or the `callback`."""
     path = kept_as(name, kind)

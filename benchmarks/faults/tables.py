@@ -175,6 +175,21 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def misses(rows: Sequence[Row]) -> list[str]:
+    """Return a list of the faults with an effect that are missed, or whose cause is."""
+    real = [row for row in rows if row.counts]
+    missed = {
+        "Found in at most half of the seeds": [row for row in real if best_of(row) <= 0.5],
+        "True cause not among the first three in half of these seeds": [
+            row for row in real if row.among_three <= 0.5
+        ],
+    }
+    return [
+        f"- {text}: {', '.join(f'{row.fault}@{row.run}' for row in them) or 'no fault'}."
+        for text, them in missed.items()
+    ]
+
+
 def alarms(healthy: Sequence[Healthy]) -> list[str]:
     """Return the table of healthy runs, with the checks that found something."""
     lines = [

@@ -1,0 +1,70 @@
+"""What `benchmarks/faults/` keeps of other libraries: its list of faults, and its files of logs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from packages.backflip.tests.doctor.log_writers import sb3
+from tests.modules import module_at
+
+from backflip.doctor.causes import BY_ID
+from backflip.doctor.diagnosis import diagnose
+from backflip.doctor.log import Log, Signal
+from backflip.doctor.reading.log_files import logs_in
+
+store = module_at("benchmarks/faults/store.py")
+LISTS = [module_at(f"benchmarks/faults/peers/{name}_faults.py") for name in ("sb3", "cleanrl")]
+
+
+@pytest.mark.parametrize("faults", LISTS)
+def test_faults_name_known_causes_and_trainings(faults: Any) -> None:
+    broken, names = list(faults.faulty()), faults.names()
+    assert len(set(names)) == len(names) == len(faults.HEALTHY) + len(broken)
+    for fault, training in broken:
+        found, of = faults.find(f"{fault.name}@{training.name}")
+        assert (found, of) == (fault, training)
+        assert fault.causes
+        assert set(fault.causes) <= BY_ID.keys()
+
+
+def test_edits_of_cleanrl_hold_no_whole_lines() -> None:
+    edits = [text for fault, _ in LISTS[1].faulty() for text in fault.edit]
+    assert any(edits)
+    assert all(len(text) < 80 and "\n" not in text for text in edits)
+
+
+def test_kept_logs_are_diagnosed_as_the_files_are(tmp_path: Path) -> None:
+    logs = dict[int, Log]()
+    for seed in (0, 3):
+        folder = sb3(
+            tmp_path / f"PPO_{seed}",
+            **{"train/entropy_loss": lambda share: 1.0986 * (share**2 - 1), "train/approx_kl": 5.0},
+        )
+        (logs[seed],) = logs_in(folder, {})
+    logs[3] = Log(**{**vars(logs[3]), "settings": {"actions": 4}, "planned": 2e6})
+    store.save_logs(tmp_path / "kept.npz", logs, [1.0, float("nan")])
+    kept, returns = store.load(tmp_path / "kept.npz")
+    assert [one.seed for one in kept] == [0, 3]
+    np.testing.assert_array_equal(returns, [1.0, np.nan])
+    for one, log in zip(kept, logs.values(), strict=True):
+        assert (one.library, one.algorithm, one.settings) == ("sb3", "ppo", dict(log.settings))
+        assert one.budget == log.budget
+        assert _said(one) == _said(log)
+    assert kept[0].setting("actions") == 3
+
+
+def test_a_log_without_signals_is_kept(tmp_path: Path) -> None:
+    empty = Log("empty", "unknown", {}, algorithm="dqn")
+    one = Log("one", "unknown", {"q_mean": Signal(np.arange(3.0), np.ones(3), "q_mean")})
+    store.save_logs(tmp_path / "kept.npz", {0: empty, 1: one}, [0.0, 0.0])
+    first, second = store.load(tmp_path / "kept.npz")[0]
+    assert (first.algorithm, first.end, second.end) == ("dqn", 0.0, 2.0)
+    assert not diagnose(first).can_tell
+
+
+def _said(log: Log) -> list[tuple[str, bool, Any]]:
+    found = diagnose(log)
+    assert found.findings
+    said = [*found.findings, *found.fine]
+    return [(m.check.id, m.is_found, pytest.approx(m.value, rel=1e-4, abs=1e-6)) for m in said]
