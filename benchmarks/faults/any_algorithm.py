@@ -1,5 +1,6 @@
 """Faults of observations, rewards and actions, in algorithms of every kind."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ ON = ("ppo", "a2c")
 RAW = {"normalize_rewards": False}
 
 
-def _reward(change: Any) -> Any:
+def _reward(change: Callable[[Any], Any]) -> Any:
     return on_batch(lambda batch: batch._replace(reward=change(batch.reward)))
 
 

@@ -19,7 +19,10 @@ def _in_both(name: str, change: Any) -> dict[str, Any]:
 
 
 def _negated(original: Any) -> Any:
-    return lambda *args, **options: -original(*args, **options)
+    def negated(*args: Any, **options: Any) -> Any:
+        return -original(*args, **options)
+
+    return negated
 
 
 def _without_ends(original: Any) -> Any:
@@ -157,8 +160,11 @@ def _scaled_in_learning(original: Any) -> Any:
 
 def _first_layers(factor: float) -> Any:
     def change(original: Any) -> Any:
+        def larger(x: Any) -> Any:
+            return x * factor
+
         def first_params(*args: Any) -> Any:
-            return jax.tree.map(lambda x: x * factor, original(*args))
+            return jax.tree.map(larger, original(*args))
 
         return first_params
 

@@ -109,8 +109,11 @@ def _moved(batch: Transition, x: Any) -> Transition:
 def _seconds(function: Callable[[Any], Any], times: int) -> float:
     """Return the least CPU seconds of one call, of several loops."""
 
+    def turn(_: Any, x: Any) -> Any:
+        return function(x)
+
     def loop(x: Any) -> Any:
-        return jax.lax.fori_loop(0, times, lambda _, x: function(x), x)
+        return jax.lax.fori_loop(0, times, turn, x)
 
     run = jax.jit(loop)
     run(jnp.zeros(())).block_until_ready()

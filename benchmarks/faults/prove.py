@@ -84,9 +84,13 @@ def _repetition(fault: Fault, case: Case, home: str) -> Repeat:
         with broken(fault):
             try:
                 result = train(
-                    *(case.algorithm, case.env),
-                    **{"seeds": SEEDS, "first_seed": FIRST_SEED, "env_steps": env_steps},
-                    **{"settings": settings, "home": home},
+                    case.algorithm,
+                    case.env,
+                    seeds=SEEDS,
+                    first_seed=FIRST_SEED,
+                    env_steps=env_steps,
+                    settings=settings,
+                    home=home,
                 )
             except UserFacingError as error:
                 if "finite" not in str(error):

@@ -49,16 +49,29 @@ def _twice(original: Any) -> Any:
 
 def _frozen(original: Any) -> Any:
     del original
-    return lambda target, online, rate: target
+
+    def kept(target: Any, online: Any, rate: Any) -> Any:
+        del online, rate
+        return target
+
+    return kept
 
 
 def _never_moves(original: Any) -> Any:
     del original
-    return lambda config, state: state.target
+
+    def kept(config: Any, state: Any) -> Any:
+        del config
+        return state.target
+
+    return kept
 
 
 def _least_value(original: Any) -> Any:
-    return lambda values, chooser: original(values, -chooser)
+    def least(values: Any, chooser: Any) -> Any:
+        return original(values, -chooser)
+
+    return least
 
 
 def _negated_actor(original: Any) -> Any:
