@@ -82,6 +82,13 @@ def test_what_was_measured_is_measured_again_only_if_asked(project, capsys):
         assert len(list(project.glob("runs/*/run.json"))) == runs
 
 
+def test_show_leaves_no_trace_of_rows_that_were_not_measured(project, capsys):
+    add(capsys)
+    assert verdicts(capsys, "--show") == {}
+    assert not list(project.glob("runs/**/battery-*"))
+    assert not list(project.glob("**/sweeps"))
+
+
 def test_a_program_that_fails_is_a_failed_row(project, capsys):
     (project / "broken.py").write_text("raise SystemExit('no such thing')")
     add(capsys)

@@ -5,8 +5,9 @@ share the work, and what was measured is not measured again.
 """
 
 import hashlib
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -71,15 +72,28 @@ def sweep_of(row: BatteryRow, home: Path, code: Code, *, again: bool = False) ->
         UserFacingError: the folder cannot be written.
     """
     definition = _definition(row, home, code)
-    key = hashlib.sha256((code.digest + json.dumps(to_json(definition))).encode()).hexdigest()[:10]
-    name, number = f"battery-{row.name}-{key}", 1
-    while (folder_of(home, _numbered(name, number + 1)) / SWEEP).is_file():
-        number += 1
-    if again and (folder_of(home, _numbered(name, number)) / SWEEP).is_file():
-        number += 1
-    sweep = make_sweep(folder_of(home, _numbered(name, number)), home, definition)
+    folders = _folders(row, home, code)
+    newest, following = next(folders), next(folders)
+    while (following / SWEEP).is_file():
+        newest, following = following, next(folders)
+    if again and (newest / SWEEP).is_file():
+        newest = following
+    sweep = make_sweep(newest, home, definition)
     write_report(sweep, ReportPlan((0,), len(row.seeds)))
     return sweep
+
+
+def is_known(row: BatteryRow, home: Path, code: Code) -> bool:
+    """Return whether a row was measured with this code, at least in part."""
+    return (next(_folders(row, home, code)) / SWEEP).is_file()
+
+
+def _folders(row: BatteryRow, home: Path, code: Code) -> Iterator[Path]:
+    """Yield the folders of the sweeps of a row with this code, the first one first."""
+    definition = _definition(row, home, code)
+    key = hashlib.sha256((code.digest + json.dumps(to_json(definition))).encode()).hexdigest()[:10]
+    for number in itertools.count(1):
+        yield folder_of(home, _numbered(f"battery-{row.name}-{key}", number))
 
 
 def _numbered(name: str, number: int) -> str:

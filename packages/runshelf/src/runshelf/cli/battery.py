@@ -165,12 +165,14 @@ def _chosen(options: argparse.Namespace) -> "tuple[list[BatteryRow], list[str]]"
 def _measured(
     options: argparse.Namespace, rows: "Sequence[BatteryRow]", code: "Code"
 ) -> "list[tuple[BatteryRow, Measured]]":
-    from runshelf.batteries.measuring import measured, seconds_of, sweep_of
+    from runshelf.batteries.measuring import is_known, measured, seconds_of, sweep_of
     from runshelf.durations import duration as in_words
     from runshelf.sweeps.state import state_of_sweep
 
     found: list[tuple[BatteryRow, Measured]] = []
     for place, row in enumerate(rows):
+        if options.show and not is_known(row, home(options), code):
+            continue  # and makes no folder
         sweep = sweep_of(row, home(options), code, again=options.again)
         state = state_of_sweep(sweep)
         if options.show and state.open:
