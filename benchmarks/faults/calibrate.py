@@ -2,9 +2,9 @@
 
     python benchmarks/faults/calibrate.py [GLOB]
 
-`collect.py '*calibration-*'` makes the runs. Checks with a limit of their own are left out, and so
-are runs whose settings cost return: these are not healthy. With GLOB only the runs of this name are
-read, and kinds of other runs keep their limits.
+`collect.py '*calibration-*'` and `collect_peers.py 'calibration-*'` make the runs. Checks with a
+limit of their own are left out, and so are runs whose settings cost return: these are not healthy.
+With GLOB only the runs of this name are read, and kinds of other runs keep their limits.
 """
 
 import json
@@ -16,11 +16,13 @@ from statistics import median
 
 from cases import CALIBRATION, MOVED, TAUGHT_CALIBRATION
 from effect import harmful
+from peers.sb3_faults import calibration
 from store import FOLDER, load
 
-from backflip.doctor.calibration import FILE, kind_of
+from backflip.doctor.calibration import FILE, OTHERS, OURS, kind_of
 from backflip.doctor.catalogue import CHECKS
-from backflip.doctor.diagnosis import against, run_check
+from backflip.doctor.diagnosis import FEWEST, against, run_check
+from backflip.doctor.log import Log
 
 
 def main() -> int:
@@ -30,19 +32,22 @@ def main() -> int:
     names = [f"calibration-{at:02}" for at in range(len(CALIBRATION)) if at not in left_out]
     names += [f"healthy-{at:02}" for at in MOVED]
     names += [f"taughtcalibration-{at:02}" for at in range(len(TAUGHT_CALIBRATION))]
+    names += [f"peers/{name}.{kind}" for name in calibration() for kind in ("files", "callback")]
     glob = sys.argv[1] if len(sys.argv) > 1 else "*"
     for name in (one for one in names if fnmatch(one, glob)):
         path = FOLDER / f"{name}.npz"
         if not path.exists():
             continue
         for log in load(path)[0]:
+            if max((len(one.x) for one in log.signals.values()), default=0) < FEWEST:
+                continue
             for check in CHECKS:
                 if check.limit is not None or not check.applies_to(log):
                     continue
                 running = run_check(check, log) if log.has(*check.needs) else None
                 if running is not None:
                     value = against(check, running, math.nan).value
-                    worst[kind_of(log)][check.id].append(value)
+                    worst[_kind(log)][check.id].append(value)
     healthy = {
         kind: {
             check.id: _summary(values[check.id], check.side)
@@ -59,6 +64,10 @@ def main() -> int:
     print(f"left out: {sorted(left_out)}")
     print(f"{FILE.name}: {', '.join(f'{kind} {len(of)} checks' for kind, of in healthy.items())}")
     return 0
+
+
+def _kind(log: Log) -> str:
+    return kind_of(log) if log.library == OURS else f"{kind_of(log)}{OTHERS}sb3"
 
 
 def _summary(values: list[float], side: str) -> list[float]:

@@ -60,7 +60,7 @@ def keep(folder: Path, name: str) -> None:
     The return of a seed is the mean of the episodes that ended in the last fifth of the budget:
     Stable-Baselines3's runs count it, and CleanRL's log every episode.
     """
-    seeds = range(len(list(folder.glob("seed_*"))))
+    seeds = sorted(int(path.name.removeprefix("seed_")) for path in folder.glob("seed_*"))
     files = {seed: _only(folder / f"seed_{seed}", seed) for seed in seeds}
     counted = folder / "returns.json"
     returns = (

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SEEDS = 5
+CALIBRATION = "calibration-"  # before the name of a healthy training: other seeds, for the limits
+FIRST_OF_CALIBRATION = 100
+HELD_OUT_ENV = "Acrobot-v1"  # no limit comes from it
 
 
 @dataclass(frozen=True)
@@ -294,7 +297,7 @@ def faulty() -> Iterator[tuple[Fault, Training]]:
 
 def find(name: str) -> tuple[Fault | None, Training]:
     """Return the fault and the training of a name such as `obs-tiny@ppo-CartPole`."""
-    fault, _, of = name.rpartition("@")
+    fault, _, of = name.removeprefix(CALIBRATION).rpartition("@")
     training = next(one for one in HEALTHY if one.name == of)
     return (next(one for one in FAULTS if one.name == fault) if fault else None), training
 
@@ -302,4 +305,14 @@ def find(name: str) -> tuple[Fault | None, Training]:
 def names() -> list[str]:
     """Return the names of all runs: those that faults are compared with come first."""
     broken = [f"{fault.name}@{of.name}" for fault, of in faulty()]
-    return [one.name for one in BASES] + broken + [one.name for one in HEALTHY[len(BASES) :]]
+    rest = [one.name for one in HEALTHY[len(BASES) :]]
+    return [*(one.name for one in BASES), *calibration(), *broken, *rest]
+
+
+def calibration() -> list[str]:
+    """Return the names of the healthy runs whose logs set limits.
+
+    The examples do not: their budgets are too short to learn, and one ends below random actions.
+    """
+    chosen = [one for one in HEALTHY if one.env != HELD_OUT_ENV and "example" not in one.name]
+    return [f"{CALIBRATION}{one.name}" for one in chosen]

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from sb3_breaks import BREAKS, Break
-from sb3_faults import SEEDS, Fault, Training, find
+from sb3_faults import CALIBRATION, FIRST_OF_CALIBRATION, SEEDS, Fault, Training, find
 
 from backflip.doctor.sb3 import BaseCallback, DoctorCallback, torch
 
@@ -96,7 +96,8 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     fault, of = find(arguments.name)
-    seeds = range(arguments.seeds)
+    first = FIRST_OF_CALIBRATION if arguments.name.startswith(CALIBRATION) else 0
+    seeds = range(first, first + arguments.seeds)
     returns = [train(fault, of, seed, arguments.folder, arguments.share) for seed in seeds]
     (arguments.folder / "returns.json").write_text(json.dumps(returns), encoding="utf-8")
 

@@ -94,6 +94,28 @@ def test_runs_of_teach_have_the_most_lenient_limit_of_the_algorithm():
     assert limit_of(check, other, known) == pytest.approx(0.45), "taught runs loosen no other limit"
 
 
+def test_runs_of_other_libraries_loosen_their_own_limits_only():
+    check = BY_ID["PI-KL-HIGH"]
+    known = {
+        "ppo/discrete": {"PI-KL-HIGH": Healthy(10, 0.4, 0.2)},
+        "ppo/discrete@sb3": {"PI-KL-HIGH": Healthy(10, 0.8, 0.2)},
+    }
+    ours = log("ppo", entropy_max=1.0)
+    assert limit_of(check, ours, known) == pytest.approx(0.45)
+    assert limit_of(check, replace(ours, library="sb3"), known) == pytest.approx(0.95)
+
+
+def test_values_that_come_up_late_are_no_mistake():
+    of = SAMPLES["PV-LEVEL-LOW"].healthy
+    needed = BY_ID["PV-LEVEL-LOW"]
+    mean = of.signals["value_mean"]
+    slow = {**of.signals, "value_mean": mean._replace(y=np.where(T < 0.6, 1e-3 * mean.y, mean.y))}
+    found, right = (run_check(needed, one) for one in (replace(of, signals=slow), of))
+    assert found is not None
+    assert right is not None
+    assert found.value.min() == pytest.approx(right.value.min(), abs=0.05)
+
+
 def test_levels_and_movements_of_rewards_count_only_where_their_scale_stays():
     rises, check = 100.0 * np.arange(POINTS), BY_ID["REW-UNRELATED"]
     needed = {"episode_return_mean": rises, "reward_mean": -rises, "episode_length_mean": 50.0}

@@ -20,12 +20,20 @@ LISTS = [module_at(f"benchmarks/faults/peers/{name}_faults.py") for name in ("sb
 @pytest.mark.parametrize("faults", LISTS)
 def test_faults_name_known_causes_and_trainings(faults: Any) -> None:
     broken, names = list(faults.faulty()), faults.names()
-    assert len(set(names)) == len(names) == len(faults.HEALTHY) + len(broken)
+    limits = faults.calibration() if hasattr(faults, "calibration") else []
+    assert len(set(names)) == len(names) == len(faults.HEALTHY) + len(broken) + len(limits)
     for fault, training in broken:
         found, of = faults.find(f"{fault.name}@{training.name}")
         assert (found, of) == (fault, training)
         assert fault.causes
         assert set(fault.causes) <= BY_ID.keys()
+
+
+def test_no_limit_comes_from_the_environment_or_the_seeds_that_are_reported() -> None:
+    runs = [LISTS[0].find(name) for name in LISTS[0].calibration()]
+    assert all(fault is None for fault, _ in runs)
+    assert LISTS[0].HELD_OUT_ENV not in {training.env for _, training in runs}
+    assert LISTS[0].FIRST_OF_CALIBRATION >= LISTS[0].SEEDS
 
 
 def test_edits_of_cleanrl_hold_no_whole_lines() -> None:

@@ -81,6 +81,7 @@ def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, brok
     with_sb3(PPO.format(broken=broken), tmp_path / "doctor.csv")
     (log,) = logs_in(tmp_path / "doctor.csv", {})
     assert (log.algorithm, log.setting("discount"), log.setting("num_envs")) == ("ppo", 0.99, 4)
+    assert (log.env, log.planned) == (None, 8_000), "another time limit, another environment"
     assert log.has("entropy_max", "advantage_std", "reward_min", "update_ratio", "approx_kl")
     assert len(log.signals["first_ratio_error"].x) == 32
     counts, lengths = log.signals["episodes"], log.signals["episode_length_mean"]
@@ -99,7 +100,7 @@ def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, brok
 def test_the_callback_sees_the_replay(tmp_path: Path) -> None:
     with_sb3(DQN, tmp_path / "doctor.csv")
     (log,) = logs_in(tmp_path / "doctor.csv", {})
-    assert log.algorithm == "dqn"
+    assert (log.algorithm, log.env, log.planned) == ("dqn", "CartPole-v1", 12_000)
     assert list(log.signals["q_mean"].x) == [500.0 * n for n in range(1, 25)]
     assert log.has("q_mean", "target_mean", "td_error_abs_mean", "epsilon", "reward_min")
     assert {"Q-BOUND", "Q-TARGET-STILL"} <= {one.check.id for one in diagnose(log).fine}

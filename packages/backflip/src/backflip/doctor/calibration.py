@@ -6,9 +6,10 @@ healthy runs. `benchmarks/faults/calibrate.py` measures them. The limit is
     worst ± max(MARGIN |worst - typical|, the check's least margin)
 
 of the runs of the same kind, away from the typical run. Kinds are the algorithm and the kind of
-actions, as `ppo/discrete`; runs of `teach` are `ppo+teach/discrete`. Runs of
-other libraries were not measured, and few runs of `teach` were: these get the most lenient limit of
-the algorithm, and without any of the algorithm, that of all kinds.
+actions, as `ppo/discrete`; runs of `teach` are `ppo+teach/discrete`, runs of Stable-Baselines3
+`ppo/discrete@sb3`. Few runs of other libraries and of `teach` were measured: these get the most
+lenient limit of the algorithm, and without any of the algorithm, that of all kinds. Runs of other
+libraries set no limit for ours.
 """
 
 import json
@@ -23,6 +24,8 @@ from backflip.doctor.log import Log
 FILE = Path(__file__).with_name("calibration.json")
 MARGIN = 0.25
 TAUGHT = "+teach"
+OURS = "backflip"
+OTHERS = "@"  # before the name of another library
 
 
 @final
@@ -68,7 +71,9 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
     kinds = {
         kind: of[check.id]
         for kind, of in known.items()
-        if check.id in of and (log.teaches or TAUGHT not in kind)
+        if check.id in of
+        and (log.teaches or TAUGHT not in kind)
+        and (log.library != OURS or OTHERS not in kind)
     }
     names = (log.algorithm, f"{log.algorithm}{TAUGHT}")
     alike = {kind: one for kind, one in kinds.items() if kind.partition("/")[0] in names}
@@ -85,7 +90,7 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
 
 def _is_as_measured(log: Log) -> bool:
     """Return whether a run is like those of the calibration: of ours, with the true reward."""
-    return log.library == "backflip" and not log.teaches
+    return log.library == OURS and not log.teaches
 
 
 def beyond(check: Check, healthy: Healthy) -> float:

@@ -23,6 +23,7 @@ from backflip.doctor.identities import advantage_error, target_error
 
 # Neither is among our packages, so that type checkers do not know them.
 torch: Any = importlib.import_module("torch")
+gymnasium: Any = importlib.import_module("gymnasium")
 BaseCallback: Any = importlib.import_module("stable_baselines3.common.callbacks").BaseCallback
 
 ROWS = 512  # of a batch, at most
@@ -41,6 +42,14 @@ SETTINGS = {
     "learning_starts": "learning_starts",
     "target_update_interval": "target_update_interval",
 }
+# Wrappers that leave rewards and ends of episodes as they are.
+PLAIN = frozenset(
+    (
+        *("Monitor", "PassiveEnvChecker", "OrderEnforcing", "TimeLimit", "RecordEpisodeStatistics"),
+        *("FlattenObservation", "NormalizeObservation", "RescaleObservation", "DtypeObservation"),
+        *("ClipAction", "RescaleAction", "RecordVideo"),
+    )
+)
 LOGGED = {  # values of Stable-Baselines3's own log with our meaning, and their factors
     "train/approx_kl": ("approx_kl", 1.0),
     "train/clip_fraction": ("clip_fraction", 1.0),
@@ -85,6 +94,7 @@ class DoctorCallback(BaseCallback):
         model: Any = self.model
         found = {ours: getattr(model, name, None) for name, ours in SETTINGS.items()}
         settings = {name: x for name, x in found.items() if isinstance(x, int | float)}
+        settings |= {"env_id": _env_of(model), "total_timesteps": model._total_timesteps}
         facts = {"algorithm": type(model).__name__.lower(), "settings": settings}
         with self.path.open("w", newline="", encoding="utf-8") as file:
             file.write(f"#{json.dumps(facts)}\n")
@@ -223,6 +233,23 @@ class DoctorCallback(BaseCallback):
             for name, x in now.items()
             if name in before
         }
+
+
+def _env_of(model: Any) -> str | None:
+    """Return the environment's id if its returns are those of the registered one, else None.
+
+    An argument, another time limit, or a wrapper that may change rewards makes it another one.
+    """
+    try:
+        spec: Any = model.get_env().get_attr("spec")[0]
+    except (AttributeError, NotImplementedError):  # environments that are not of Gymnasium
+        return None
+    known: Any = gymnasium.registry.get(getattr(spec, "id", None))
+    if known is None or spec.max_episode_steps != known.max_episode_steps:
+        return None
+    arguments = {name: x for name, x in spec.kwargs.items() if name != "render_mode"}
+    wrappers = {one.name for one in spec.additional_wrappers}
+    return spec.id if arguments == known.kwargs and wrappers <= PLAIN else None
 
 
 def _flat(module: Any) -> np.ndarray:
