@@ -180,6 +180,15 @@ def test_a_low_return_counts_in_known_environments_and_when_healthy_runs_have_le
     assert found.value.min() > check.limit, "it learns later than others"
 
 
+def test_the_first_greedy_actions_of_dqn_may_be_worse_than_random():
+    check, falls = BY_ID["ENV-WORSE"], SAMPLES["ENV-WORSE"].broken
+    short = {name: one._replace(x=one.x / 10.0) for name, one in falls.signals.items()}
+    for of, algorithm, is_checked in ((short, "dqn", False), (short, "ppo", True)):
+        log_of = replace(falls, signals=of, algorithm=algorithm, planned=10_000.0)
+        assert (run_check(check, log_of) is not None) == is_checked
+    assert run_check(check, replace(falls, algorithm="dqn")) is not None, "100,000 env steps"
+
+
 def test_what_healthy_runs_reach_is_plausible():
     for env, by_algorithm in healthy_returns().items():
         for algorithm, one in by_algorithm.items():

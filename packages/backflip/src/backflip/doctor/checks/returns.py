@@ -22,6 +22,7 @@ NEVER = 0.1  # share of the budget
 SUSTAINED = 0.1
 REAL = 10.0  # a rise of less than so much noise is none
 EARLY, LATE = 0.2, 0.5
+FIRST_OF_DQN = 20_000  # env steps in which greedy actions of sound runs can be worse than random
 LEAST = -12.0  # log10 of rewards that are zeros up to rounding
 LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # always, if there are any
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
@@ -64,7 +65,8 @@ def _worse_than_start(log: Log) -> Running | None:
         return None
     start = float(np.median(signal.y[np.isfinite(signal.y)][:3]))
     below = np.maximum(start - found.value, 0.0) / noise_of(signal, found)
-    return or_none(after(log, LATE, Running(found.x, below)))
+    grown = found.x >= (FIRST_OF_DQN if log.algorithm == "dqn" else 0)
+    return or_none(after(log, LATE, Running(found.x[grown], below[grown])))
 
 
 def _share_of_healthy(log: Log) -> Running | None:
@@ -273,7 +275,8 @@ CHECKS = (
     Check(
         "ENV-WORSE",
         "the return falls below that of the untrained policy",
-        "how far the return lies below the first ones, in its noise, after half the budget",
+        "how far the return lies below the first ones, in its noise, after half the budget; of DQN "
+        "not before 20,000 env steps: its first greedy actions can be worse than random ones",
         _worse_than_start,
         ("episode_return_mean",),
         "above",
