@@ -8,6 +8,7 @@ ENV ?= dot
 bin := .venv/bin
 pip_install := $(bin)/python -m pip install --quiet --quiet --disable-pip-version-check
 pytest := $(NICE) $(bin)/python -m pytest
+by_file := --dist loadfile  # one worker for each file: runs that its tests share are made once
 compile := $(bin)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--fork-strategy fewest --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 	--no-emit-package runshelf
@@ -27,7 +28,7 @@ teach: .venv/base.stamp ## set everything up, then open the page on which you te
 	$(bin)/backflip teach $(ENV) --teacher human
 
 test: .venv/dev.stamp chromium graphics ## set everything up, then run every test but the slow ones
-	$(pytest) -n $(WORKERS) -m "not slow" --durations=12
+	$(pytest) -n $(WORKERS) $(by_file) -m "not slow" --durations=12
 
 check: .venv/dev.stamp ## format, lint, types, import contracts, fast tests: between two edits
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
@@ -49,7 +50,7 @@ docs: .venv/dev.stamp ## build the documentation into .cache/site; a warning is 
 	NO_MKDOCS_2_WARNING=1 $(NICE) $(bin)/python -m mkdocs build --strict --quiet
 
 test-slow: .venv/dev.stamp chromium graphics ## run the slow tests: minutes of learning, kill -9, many seeds
-	$(pytest) -n $(WORKERS) -m slow --durations=12
+	$(pytest) -n $(WORKERS) $(by_file) -m slow --durations=12
 
 attack: .venv/dev.stamp chromium ## try every attack of docs/security.md, and say how many were tried
 	$(pytest) -n $(WORKERS) -m attack --durations=12
