@@ -187,6 +187,31 @@ def test_a_mark_on_a_chart_links_to_its_clip(tmp_path: Path, visit: Open, javasc
         assert page.evaluate("document.querySelector('#media-8').matches(':target')")
 
 
+@pytest.mark.medium
+def test_a_clip_stays_in_view_while_the_pictures_beside_it_load(
+    tmp_path: Path, visit: Open
+) -> None:
+    writer = begin(tmp_path)
+    log(writer, 10, every=1000)
+    (writer.folder / "media").mkdir()
+    with MetricsWriter(writer.folder, "eval") as file:
+        for n in range(1, 10):
+            path = writer.folder / "media" / f"{n:064x}.png"
+            Image.new("RGB", (500, 200), (20 * n, 0, 0)).save(path)
+            file.write({"env_steps": 1000 * n, "view": {"clip": f"media/{path.name}"}})
+    ulid = finish(writer).name
+    with serving(tmp_path) as server:
+        page, slow = visit(server.address), list[Any]()
+        page.route("**/media/*", lambda route: slow.append(route))
+        page.goto(f"{server.address}runs/{ulid}#media-8", wait_until="commit")
+        expect(page.locator("#media-8")).to_be_in_viewport()
+        page.wait_for_timeout(200)  # the pictures in view are asked for
+        while slow:
+            slow.pop().continue_()
+            page.wait_for_timeout(100)
+        expect(page.locator("#media-8")).to_be_in_viewport(ratio=0.9)
+
+
 def test_new_clips_of_a_running_run_appear_with_marks(tmp_path: Path, visit: Open) -> None:
     with begin(tmp_path) as writer:
         log(writer, 5, of=100)

@@ -4,6 +4,7 @@ import { follow } from "./live.js";
 import { listenToKeys } from "./keyboard.js";
 import { listenToDrags, shareCrosshair } from "./charts.js";
 import { sendNotes } from "./notes.js";
+import { keepTargetInView } from "./targets.js";
 import { tickTimes } from "./times.js";
 
 listenToKeys();
@@ -11,6 +12,7 @@ shareCrosshair();
 listenToDrags();
 tickTimes();
 sendNotes();
+keepTargetInView();
 follow(document.documentElement.dataset.live);
 
 // Live updates replace parts of the page, so listeners are on the document.
