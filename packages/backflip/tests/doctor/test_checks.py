@@ -167,6 +167,7 @@ def test_a_low_return_counts_in_known_environments_and_when_healthy_runs_have_le
     assert run_check(check, replace(low, env="gymnasium:CartPole-v1")) is not None
     assert run_check(check, replace(low, env="CartPole-v1?length=2")) is None, "another one"
     assert run_check(check, replace(low, algorithm="vpg")) is None, "not measured"
+    assert run_check(check, replace(low, env_args={"gravity": 5.0})) is None, "another one"
     taught = replace(low, signals={**low.signals, "fresh_evidence": low.signals[RETURN]})
     assert run_check(check, taught) is None
     lucky = np.where(needed > X, 500.0, 30.0)  # short episodes, the first to end, hide the others

@@ -45,7 +45,7 @@ def healthy_returns() -> Mapping[str, Mapping[str, HealthyReturn]]:
 
 def healthy_return(log: Log) -> HealthyReturn | None:
     """Return what healthy runs like that of a log reach; None if such runs were not measured."""
-    if log.teaches or log.env is None or log.algorithm is None:
+    if log.teaches or log.env_args or log.env is None or log.algorithm is None:
         return None
     return healthy_returns().get(log.env.removeprefix(_PREFIX), {}).get(log.algorithm)
 

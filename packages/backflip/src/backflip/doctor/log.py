@@ -54,6 +54,7 @@ class Log:
         run: the folder of a run of ours, else None.
         seed: the seed of the run, if known.
         expected: probabilities of causes that a person wrote down before the run ended, by id.
+        env_args: the environment's arguments, which make it another one than the id says.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Log:
     run: str | None = None
     seed: int | None = None
     expected: Mapping[str, float] = field(default_factory=dict[str, float])
+    env_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def end(self) -> float:

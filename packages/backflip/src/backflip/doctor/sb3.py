@@ -236,19 +236,24 @@ class DoctorCallback(BaseCallback):
 
 
 def _env_of(model: Any) -> str | None:
-    """Return the environment's id if its returns are those of the registered one, else None.
+    """Return the environment's id if its logged returns are those of the registered one, else None.
 
-    An argument, another time limit, or a wrapper that may change rewards makes it another one.
+    An argument, another time limit, or a wrapper that may change rewards makes it another one. A
+    `VecMonitor` logs returns as the wrappers inside it leave them.
     """
+    vec: Any = model.get_env()
     try:
-        spec: Any = model.get_env().get_attr("spec")[0]
+        spec: Any = vec.get_attr("spec")[0]
+        wrappers = {one.name for one in spec.additional_wrappers}
     except (AttributeError, NotImplementedError):  # environments that are not of Gymnasium
         return None
-    known: Any = gymnasium.registry.get(getattr(spec, "id", None))
+    while hasattr(vec, "venv"):
+        wrappers |= {"VecMonitor"} & {type(vec).__name__}
+        vec = vec.venv
+    known: Any = gymnasium.registry.get(spec.id)
     if known is None or spec.max_episode_steps != known.max_episode_steps:
         return None
     arguments = {name: x for name, x in spec.kwargs.items() if name != "render_mode"}
-    wrappers = {one.name for one in spec.additional_wrappers}
     return spec.id if arguments == known.kwargs and wrappers <= PLAIN else None
 
 

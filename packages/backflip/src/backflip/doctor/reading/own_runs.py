@@ -57,6 +57,7 @@ def _log(run: Run, seed: int | None, signals: Mapping[str, Signal]) -> Log:
         run=str(run.folder),
         seed=seed,
         expected=expected_causes(run),
+        env_args=config.get("env_args") or {},
     )
 
 

@@ -3,7 +3,7 @@
 export function keepTargetInView() {
   let scrolls = false; // the reader has scrolled since the jump
   addEventListener("hashchange", () => { scrolls = false; });
-  for (const event of ["wheel", "touchmove", "keydown"]) {
+  for (const event of ["wheel", "touchmove", "keydown", "pointerdown"]) {
     addEventListener(event, () => { scrolls = true; }, { passive: true });
   }
   // Live updates replace pictures, so the listener is on the document. `load` does not bubble.
