@@ -26,7 +26,7 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.training.train import train
 from runshelf.errors import UsageError, UserFacingError
-from runshelf.store.run import find_run, open_run
+from runshelf.store.run import create_run, find_run, open_run
 
 
 def only(path, mapping=None):
@@ -227,6 +227,14 @@ def test_a_run_of_ours_has_a_log_for_each_seed(tmp_path):
     assert word["in_words"].startswith("doctor: ")
     assert set(word["findings"]) <= {check.id for check in CHECKS}
     assert [log.seed for log in find_logs(tmp_path, str(folder), {})] == [0, 1]
+
+
+def test_a_run_with_other_arguments_is_in_another_environment(tmp_path):
+    about = {"command": "train", "env": "Pendulum-v1", "algorithm": "ppo", "argv": ["train"]}
+    config = {"env_args": {"gravity": 5.0}, "settings": {}}
+    with create_run(tmp_path, config=config, seeds=[0], **about) as writer:
+        (log,) = logs_of_run(writer.run)
+    assert (log.env, log.env_args) == ("Pendulum-v1", {"gravity": 5.0})
 
 
 def run(*argv):
