@@ -383,6 +383,14 @@ def test_few_models_are_fitted_when_labels_are_many():
     assert len(module._grid(4).noises) == 42 * len(module.NOISES)
 
 
+def test_without_labels_no_combination_of_groups_is_fitted():
+    ensemble = fit(labels_of(np.zeros(SIZE), 0), GROUPS, key())
+    assert ((ensemble.variances > 0).sum(1) == 1).all()
+    assert not ensemble.models.any()
+    assert not ensemble.members.any()
+    assert ensemble.chances.sum() == pytest.approx(1)
+
+
 @pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0.1, 0.11), (0.1, 0.15, 0.3)])
 def test_the_share_of_random_answers_follows_from_the_labels(share, low, high):
     """A share w of wrong answers is a share 2w of random ones."""

@@ -180,35 +180,38 @@ def _search(
 
     First those with one active group. Then, the most probable one first, the neighbours of each
     that is not improbable. So a missing one is a neighbour of improbable ones only, or would be
-    improbable even if it were sure of every answer. Steps begin at the neighbour's logits.
+    improbable even if it were sure of every answer. Steps begin at the neighbour's logits. Without
+    labels all models are equally probable and their weights are 0, so the first ones do.
     """
     log_prior, near = _log_prior(grid), _neighbours(grid)
     most = log_prior + _largest_evidence(grid, left_preferred)
     once = np.ones(len(left_preferred))
     found: dict[int, MostProbable] = {}
+    worth: dict[int, float] = {}  # log evidence and log prior of those found
     tried: set[int] = set()
 
     def add(wanted: Bool[np.ndarray, " V"], start: Point) -> None:
+        largest = max(worth.values(), default=-math.inf)
         for v in map(int, np.flatnonzero(wanted)):
-            least = max(map(worth, found), default=-math.inf) + math.log(IMPROBABLE) - MARGIN
+            least = largest + math.log(IMPROBABLE) - MARGIN
             if v not in found and most[v] >= least:
                 answers = Answers(once, left_preferred, float(grid.noises[v]))
                 design = _design(scaled, grid.variances[v])
                 found[v] = most_probable(design, answers, start, least - float(log_prior[v]))
-
-    def worth(v: int) -> float:
-        return found[v].log_evidence + float(log_prior[v])
+                worth[v] = found[v].log_evidence + float(log_prior[v])
+                largest = max(largest, worth[v])
 
     single = (grid.variances > 0).sum(1) == 1
     add(single, Point(np.zeros(len(left_preferred)), 0.0))
-    while True:
-        least = max(map(worth, found)) + math.log(IMPROBABLE)
-        fresh = [v for v in found if v not in tried and worth(v) >= least]
+    while len(left_preferred):
+        least = max(worth.values()) + math.log(IMPROBABLE)
+        fresh = [v for v in found if v not in tried and worth[v] >= least]
         if not fresh:
-            return found
-        best = max(fresh, key=worth)
+            break
+        best = max(fresh, key=worth.__getitem__)
         tried.add(best)
         add(near[best], found[best].point)
+    return found
 
 
 def _largest_evidence(
