@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from backflip.doctor.log import Log, Signal
+from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.own_runs import logs_of_run
 from runshelf.store.run import open_run
 
@@ -70,4 +71,6 @@ def load(path: Path) -> tuple[list[Log], "np.ndarray[Any, Any]"]:
 def _log(name: str, seed: int, facts: Mapping[str, Any], signals: Mapping[str, Signal]) -> Log:
     about = {key: facts[key] for key in ("algorithm", "env", "settings")}
     planned, library = float(facts["planned"] or math.nan), facts.get("library", "backflip")
-    return Log(f"{name}, seed {seed}", library, signals, planned=planned, seed=seed, **about)
+    log = Log(f"{name}, seed {seed}", library, signals, planned=planned, seed=seed, **about)
+    # Logs are kept as they were read; what follows from settings may be newer.
+    return log if library == "backflip" else with_settings(log)

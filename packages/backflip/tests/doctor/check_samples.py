@@ -196,6 +196,27 @@ SAMPLES = {
         log("dqn", {"learning_starts": 1e3}, q_mean=0.0),
         1.0,
     ),
+    "Q-TARGET-NEVER": Sample(
+        log("dqn", {"target_update_interval": 1e6}, q_mean=0.0),
+        log("dqn", {"target_update_interval": 1e4}, q_mean=0.0),
+        10.0,
+    ),
+    "Q-POLICY-NEVER": Sample(
+        log("td3", {"policy_delay": 1e6, "gradient_steps": 2}, q_mean=0.0),
+        log("td3", {"policy_delay": 2, "gradient_steps": -1}, q_mean=0.0),
+        5.0,
+    ),
+    "Q-TEMPERATURE-FIXED": both("sac", 1.0, {"temperature": 0.2}, {"temperature": _falling}),
+    "PI-ENT-COEF": Sample(
+        log("ppo", {"entropy_coef": 2.0}, entropy=1.0),
+        log("ppo", {"entropy_coef": 0.1}, entropy=1.0),
+        2.0,
+    ),
+    "PI-ENT-SIGN": Sample(
+        log("a2c", {"entropy_coef": -0.1}, entropy=1.0),
+        log("a2c", {"entropy_coef": 0.0}, entropy=1.0),
+        -0.1,
+    ),
     "NN-NAN": both(
         "ppo",
         1.0,

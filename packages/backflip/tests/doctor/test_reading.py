@@ -2,19 +2,22 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from packages.backflip.tests.doctor.log_writers import cleanrl, rows_of, sb3, write_csv
 from packages.runshelf.tests.index.homes import make_run
+from packages.runshelf.tests.interop.test_import_logs import text_event
 from packages.runshelf.tests.interop.wandb_writer import wandb_file
 
 from backflip.api import teach
 from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.diagnosis import diagnose
-from backflip.doctor.log import Signal
+from backflip.doctor.log import Log, Signal
 from backflip.doctor.reading.find import find_logs, with_facts
+from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.naming import closest
@@ -428,3 +431,50 @@ def test_wandb_and_event_files_of_one_folder_are_two_logs(tmp_path):
     wandb_file(tmp_path / "wandb" / "a.wandb", [{"_step": 1, "charts/SPS": 1.0}])
     cleanrl(tmp_path / "runs" / "x", **{"losses/value_loss": 0.5})
     assert len(logs_in(tmp_path, {})) == 2
+
+
+def settings_event(**settings):
+    rows = "".join(f"|{name}|{value}|\n" for name, value in settings.items())
+    return text_event("hyperparameters/text_summary", "|param|value|\n|-|-|\n" + rows)
+
+
+def cleanrl_with(folder, **settings):
+    """Write an event file of CleanRL with these settings and 60 points of 10,000 env steps each."""
+    cleanrl(folder, **{"losses/td_loss": 0.1, "losses/q_values": 1.0})
+    (path,) = folder.iterdir()
+    path.write_bytes(path.read_bytes() + settings_event(total_timesteps=600_000, **settings))
+    (log,) = logs_in(folder, {})
+    return log
+
+
+def test_rates_and_schedules_that_are_settings_only(tmp_path):
+    dqn = {"exp_name": "dqn", "start_e": 1, "end_e": 0.1, "exploration_fraction": 0.5}
+    log = cleanrl_with(tmp_path / "one", learning_rate=0.05, **dqn)
+    assert log.signals["learning_rate"].y == pytest.approx(0.05)
+    at = np.interp([0, 150_000, 300_000, 600_000], *log.signals["epsilon"][:2])
+    assert at == pytest.approx([1.0, 0.55, 0.1, 0.1])
+    assert log.signals["epsilon"].how
+    assert "NN-LR-HIGH" in {one.check.id for one in diagnose(log).findings}
+    stays = cleanrl_with(tmp_path / "two", learning_rate=1e-3, **dqn | {"end_e": 1})
+    assert "Q-EPS-HIGH" in {one.check.id for one in diagnose(stays).findings}
+    annealed = cleanrl_with(tmp_path / "three", exp_name="ppo", learning_rate=0.5, anneal_lr=True)
+    assert annealed.signals["learning_rate"].y[-1] == pytest.approx(0.0)
+    never = cleanrl_with(tmp_path / "four", exp_name="dqn", target_network_frequency=10**9)
+    assert "Q-TARGET-NEVER" in {one.check.id for one in diagnose(never).findings}
+
+
+def test_settings_replace_no_logged_value_and_are_no_log(tmp_path):
+    dqn = {"exp_name": "dqn", "start_e": 1, "end_e": 1, "exploration_fraction": 0.5}
+    cleanrl(tmp_path / "one", **{"charts/epsilon": 0.3})
+    (log,) = logs_in(tmp_path / "one", {})
+    kept = with_settings(replace(log, settings=dqn, planned=6e5))
+    assert kept.signals["epsilon"].y == pytest.approx(0.3)
+    empty = Log("empty", "cleanrl", {}, algorithm="dqn", settings=dqn | {"learning_rate": 1.0})
+    assert not diagnose(with_settings(replace(empty, planned=6e5))).findings
+
+
+@pytest.mark.parametrize("bad", ["fast", True, float("nan"), None, [1]])
+def test_a_setting_that_is_no_number_gives_no_signal(bad):
+    settings = {"learning_rate": bad, "start_e": bad, "end_e": 0.1, "exploration_fraction": 0.5}
+    log = with_settings(Log("odd", "cleanrl", {}, settings=settings, planned=1e5))
+    assert not log.signals

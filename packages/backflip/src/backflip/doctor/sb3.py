@@ -40,7 +40,13 @@ SETTINGS = {
     "batch_size": "batch_size",
     "buffer_size": "buffer_size",
     "learning_starts": "learning_starts",
+    "gradient_steps": "gradient_steps",
     "target_update_interval": "target_update_interval",
+    "tau": "tau",
+    "policy_delay": "policy_delay",
+    "exploration_initial_eps": "epsilon_start",
+    "exploration_final_eps": "epsilon_end",
+    "exploration_fraction": "exploration_fraction",
 }
 # Wrappers that leave rewards and ends of episodes as they are.
 PLAIN = frozenset(

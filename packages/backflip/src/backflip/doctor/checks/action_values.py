@@ -1,5 +1,7 @@
 """Checks of algorithms that learn action values from a replay."""
 
+import math
+
 import numpy as np
 
 from backflip.doctor.check import Check, Running
@@ -121,6 +123,33 @@ def _never_learns(log: Log) -> Running | None:
     return Running(np.zeros(1), late)
 
 
+def _target_never(log: Log) -> Running | None:
+    """Return the interval of updates of the target network over the planned steps; ∞ if τ is 0."""
+    if log.setting("tau") == 0:
+        return Running(np.zeros(1), np.asarray([math.inf]))
+    return _interval(log, "target_update_interval")
+
+
+def _policy_never(log: Log) -> Running | None:
+    """Return the gradient steps between two of the policy over those planned."""
+    return _interval(log, "policy_delay")
+
+
+def _interval(log: Log, name: str) -> Running | None:
+    """Return a setting, in env steps or gradient steps, over the planned number of either."""
+    every, steps = log.setting(name), log.setting("gradient_steps") or 1.0
+    if every is None or not log.planned > 0:
+        return None
+    return Running(np.zeros(1), np.asarray([every / (log.planned * max(steps, 1.0))]))
+
+
+def _temperature_fixed(log: Log) -> Running | None:
+    """Return 1 as long as the temperature has its first value, from 20 % of the budget on."""
+    found = log.signals["temperature"]
+    fixed = np.asarray(np.maximum.accumulate(np.abs(found.y - found.y[0])) == 0, np.float64)
+    return or_none(after(log, EARLY, Running(found.x, fixed)))
+
+
 CHECKS = (
     Check(
         "Q-BOUND",
@@ -173,6 +202,35 @@ CHECKS = (
         "RLDebugger; Stack Overflow 57106676",
         limit=3.0,
         algorithms=OFF_POLICY,
+    ),
+    Check(
+        "Q-TARGET-NEVER",
+        "the target network is never updated",
+        "`target_update_interval` over the planned env steps (times `gradient_steps`), or infinity "
+        "if `tau` is 0",
+        _target_never,
+        (),
+        "above",
+        "identity",
+        "Targets are those of the initial network until the end of the run.",
+        {"target-network": 0.9},
+        "the settings of the run",
+        limit=1.0,
+        algorithms=OFF_POLICY,
+    ),
+    Check(
+        "Q-POLICY-NEVER",
+        "the policy is never updated",
+        "`policy_delay` over the planned env steps (times `gradient_steps`)",
+        _policy_never,
+        (),
+        "above",
+        "identity",
+        "Only the critics learn: the policy stays as it was initialised.",
+        {"policy-loss": 0.9},
+        "the settings of the run",
+        limit=1.0,
+        algorithms=("ddpg", "td3", "sac"),
     ),
     Check(
         "Q-ERROR",
@@ -292,6 +350,21 @@ CHECKS = (
         "Haarnoja et al. 2018, arXiv:1812.05905",
         algorithms=("sac",),
         least_margin=0.5,
+    ),
+    Check(
+        "Q-TEMPERATURE-FIXED",
+        "the temperature is fixed",
+        "1 if the temperature has its first value, after 20 % of the budget",
+        _temperature_fixed,
+        ("temperature",),
+        "above",
+        "convention",
+        "The value of entropy does not adapt: whether it fits depends on the scale of the rewards.",
+        {"temperature": 0.8},
+        "Haarnoja et al. 2018, arXiv:1812.05905, section 5",
+        limit=0.5,
+        algorithms=("sac",),
+        says="remark",
     ),
     Check(
         "Q-SATURATED",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from backflip.doctor.log import Log, Signal
+from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.naming import Logged, named
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
@@ -22,19 +23,6 @@ from runshelf.interop.neighbours import joined
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
 
-# Settings of other libraries whose meaning is exactly that of ours.
-SETTINGS = {
-    "gamma": "discount",
-    "ent_coef": "entropy_coef",
-    "vf_coef": "value_coef",
-    "num_steps": "rollout_length",
-    "n_steps": "rollout_length",
-    "n_envs": "num_envs",
-    "update_epochs": "epochs",
-    "n_epochs": "epochs",
-    "num_minibatches": "minibatches",
-    "clip_coef": "clip_range",
-}
 _TABLE_ROW = re.compile(r"^\|?([^|]+)\|([^|]*)\|?$", re.MULTILINE)
 
 
@@ -142,23 +130,24 @@ def _log(
     found = named(logged, mapping)
     about = parse_folder_name(source or LogFolder(path.parent, [path.name]))
     config = {**about.config, **settings}
-    config |= {ours: config[theirs] for theirs, ours in SETTINGS.items() if theirs in config}
     actions = number_of_actions(found.signals)
     if actions is not None:
         config.setdefault("actions", actions)
     written = _algorithm(about.algorithm or config.get("exp_name"))
     algorithm = written or algorithm_of(found.library, found.signals)
     planned = config.get("total_timesteps")
-    return Log(
-        name,
-        found.library,
-        found.signals,
-        found.unknown,
-        algorithm,
-        about.env or config.get("env_id"),
-        config,
-        float(planned) if isinstance(planned, int | float) else math.nan,
-        (*notes, *found.notes),
+    return with_settings(
+        Log(
+            name,
+            found.library,
+            found.signals,
+            found.unknown,
+            algorithm,
+            about.env or config.get("env_id"),
+            config,
+            float(planned) if isinstance(planned, int | float) else math.nan,
+            (*notes, *found.notes),
+        )
     )
 
 
