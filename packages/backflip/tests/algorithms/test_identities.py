@@ -106,21 +106,33 @@ def test_each_module_moves_alone() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("name", ["dqn", "td3", "sac"])
-def test_an_update_sees_a_wrong_mask_of_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert target_error_of(name) < 1e-5
-    of = import_module(f"backflip.algorithms.{name}")
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("dqn", DISCRETE),
+        ("ddpg", LOPSIDED),
+        ("td3", LOPSIDED),
+        ("sac", LOPSIDED),
+        ("sac", DISCRETE),
+    ],
+    ids=["dqn", "ddpg", "td3", "sac", "discrete_sac"],
+)
+def test_an_update_sees_a_wrong_mask_of_ends(
+    name: str, spec: EnvSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert target_error_of(name, spec) < 1e-5
+    discrete = name == "sac" and spec is DISCRETE
+    of = import_module(f"backflip.algorithms.{'discrete_sac' if discrete else name}")
     original = of.bellman_target
 
     def without_mask(reward: Any, discount: Any, terminated: Any, value: Any) -> Any:
         return original(reward, discount, jnp.zeros_like(terminated), value)
 
     monkeypatch.setattr(of, "bellman_target", without_mask)
-    assert target_error_of(name) > 1e-2
+    assert target_error_of(name, spec) > 1e-2
 
 
-def target_error_of(name: str) -> float:
-    spec = DISCRETE if name == "dqn" else LOPSIDED
+def target_error_of(name: str, spec: EnvSpec) -> float:
     config = entry_of(name).config(
         num_envs=4, rollout_length=8, batch_size=256, updates_per_step=0.125, hidden=(8,)
     )

@@ -41,10 +41,12 @@ from backflip.algorithms.parts.critics import (
     first_critics,
 )
 from backflip.algorithms.parts.deterministic_policy import actor_loss, first_actor, unit_action
+from backflip.algorithms.parts.identities import largest, rows_to_check
 from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
 from backflip.algorithms.parts.reward_metrics import reward_metrics
 from backflip.algorithms.parts.saved_policy import saved_policy, with_saved_policy
 from backflip.core.gradients import update_ratio
+from backflip.core.identities import bellman_errors
 from backflip.core.spec import EnvSpec
 from backflip.core.targets import bellman_target, polyak
 from backflip.core.types import Transition
@@ -115,6 +117,8 @@ def update(
     after, (measured, values, goals) = jax.lax.scan(partial(step, config), state, batch)
     metrics = jax.tree.map(jnp.mean, measured) | critic_metrics(values, goals, batch.valid)
     metrics |= reward_metrics(batch.reward, batch.valid)
+    metrics["target_update_ratio"] = update_ratio(state.target_critics, after.target_critics)
+    metrics["target_error_max"] = target_error(state, batch, goals)
     moved = (state.actor, state.critics), (after.actor, after.critics)
     return after, metrics | {"update_ratio": update_ratio(*moved)}
 
@@ -159,3 +163,16 @@ def targets(
     following = unit_action(target_actor, rows.next_obs)
     (value,) = action_values(target_critics, rows.next_obs, following)
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, value)
+
+
+def target_error(
+    state: DDPGState, batch: Transition, goals: Float[Array, "U B"]
+) -> Float[Array, ""]:
+    """Return the largest error of G in some rows of the first minibatch, computed once more."""
+    rows = rows_to_check(batch)
+    action = unit_action(state.target_actor, rows.next_obs)
+    (value,) = action_values(state.target_critics, rows.next_obs, action)
+    errors = bellman_errors(
+        rows.reward, rows.extra.discount, rows.terminated, value, goals[0, : len(rows.reward)]
+    )
+    return largest(errors, rows.valid)

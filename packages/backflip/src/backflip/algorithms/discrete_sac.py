@@ -30,6 +30,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.interface import Algorithm, Metrics
 from backflip.algorithms.parts.critics import critic_metrics, sum_of_errors
+from backflip.algorithms.parts.identities import largest, rows_to_check
 from backflip.algorithms.parts.invalid_rows import blank
 from backflip.algorithms.parts.replay_settings import refuse_unworkable, replay_plan
 from backflip.algorithms.parts.reward_metrics import reward_metrics
@@ -37,6 +38,7 @@ from backflip.algorithms.parts.sac_step import SACState, first_state, sac_step
 from backflip.algorithms.parts.saved_policy import saved_policy, with_saved_policy
 from backflip.core.distributions import Categorical
 from backflip.core.gradients import update_ratio
+from backflip.core.identities import bellman_errors
 from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.statistics import masked_mean
@@ -149,6 +151,8 @@ def update(
     metrics = jax.tree.map(jnp.mean, measured) | critic_metrics(values, goals, batch.valid)
     metrics["entropy_max"] = jnp.log(float(networks.actions))
     metrics |= reward_metrics(batch.reward, batch.valid)
+    metrics["target_update_ratio"] = update_ratio(state.target_critics, after.target_critics)
+    metrics["target_error_max"] = target_error(networks.net, state, batch, goals)
     moved = (state.actor, state.critics), (after.actor, after.critics)
     return after, metrics | {"update_ratio": update_ratio(*moved)}
 
@@ -188,10 +192,30 @@ def targets(
     rows: Transition,
 ) -> Float[Array, " B"]:
     """Return G = r + γ (1 - terminated) Σ_a π(a|s') (min_k Q_φk⁻(s', a) - α log π(a|s'))."""
-    log_prob = jax.nn.log_softmax(net.apply(actor, rows.next_obs))
-    value = all_values(net, target_critics, rows.next_obs).min(0)
-    soft = (jnp.exp(log_prob) * (value - temperature * log_prob)).sum(-1)
+    soft = soft_value(net, actor, target_critics, temperature, rows.next_obs)
     return bellman_target(rows.reward, rows.extra.discount, rows.terminated, soft)
+
+
+def soft_value(
+    net: QNetwork, actor: Params, critics: Critics, temperature: Float[Array, ""], inputs: Any
+) -> Float[Array, " B"]:
+    """Return V(s) = Σ_a π(a|s) (min_k Q_k(s, a) - α log π(a|s))."""
+    log_prob = jax.nn.log_softmax(net.apply(actor, inputs))
+    value = all_values(net, critics, inputs).min(0)
+    return (jnp.exp(log_prob) * (value - temperature * log_prob)).sum(-1)
+
+
+def target_error(
+    net: QNetwork, state: SACState, batch: Transition, goals: Float[Array, "U B"]
+) -> Float[Array, ""]:
+    """Return the largest error of G in some rows of the first minibatch, computed once more."""
+    rows = rows_to_check(batch)
+    temperature, inputs = jnp.exp(state.log_temperature), net.preprocess(rows.next_obs)
+    value = soft_value(net, state.actor, state.target_critics, temperature, inputs)
+    errors = bellman_errors(
+        rows.reward, rows.extra.discount, rows.terminated, value, goals[0, : len(rows.reward)]
+    )
+    return largest(errors, rows.valid)
 
 
 def critic_loss(
