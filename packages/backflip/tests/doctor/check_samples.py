@@ -356,6 +356,7 @@ SAMPLES = {
         "ppo", 2.0, {"gpu0/utilisation_percent": 2.0}, {"gpu0/utilisation_percent": 60.0}
     ),
     "SYS-CPUS": both("ppo", 3.0, {"load_per_core": 3.0}, {"load_per_core": 0.9}),
+    "SYS-SAVED": both(None, 300.0, {"saved_unneeded_mib": 300.0}, {"saved_unneeded_mib": 3.0}),
     "SYS-MEMORY": both(
         "ppo",
         0.96,

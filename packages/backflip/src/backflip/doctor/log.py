@@ -15,6 +15,7 @@ GPU_USE = "gpu0/utilisation_percent"
 LOAD = "load_per_core"
 CPU_USE = "cpu_percent"
 CORES = "cores"
+SAVED = "saved_unneeded_mib"
 ON_POLICY = ("ppo", "a2c", "vpg")
 OFF_POLICY = ("dqn", "ddpg", "td3", "sac")
 

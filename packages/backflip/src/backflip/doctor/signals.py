@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, final
 
-from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD
+from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, SAVED
 
 
 @final
@@ -124,6 +124,10 @@ SIGNALS: Mapping[str, Meaning] = {
     ),
     "memory_mib": Meaning("resident memory in MiB", "psutil.Process().memory_info().rss / 2**20"),
     "memory_bytes": Meaning("resident memory in bytes", "psutil.Process().memory_info().rss"),
+    SAVED: Meaning(
+        "MiB of saved models that acting does not need: optimisers and replays",
+        "the size of the checkpoint less that of the policy",
+    ),
     "label_left": Meaning("1 for an answer `left`, 0 for `right`", "backflip teach keeps it"),
     "fresh_evidence": Meaning("evidence of the reward alarm", "backflip teach logs it"),
     "reward_model_labels": Meaning("labels of the fit", "backflip teach logs it"),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, Log, Signal, Values
+from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, SAVED, Log, Signal, Values
 from backflip.doctor.measures import after, largest, or_none, smoothed
 
 WARM = 0.1  # share of the budget
@@ -128,6 +128,11 @@ def _load_of_others(log: Log) -> Running | None:
     return or_none(after(log, WARM, smoothed(load._replace(y=others), 0.3)))
 
 
+def _saved(log: Log) -> Running | None:
+    found = log.signals[SAVED]
+    return or_none(largest(Running(found.x, found.y)))
+
+
 CHECKS = (
     Check(
         "SYS-SPEED",
@@ -206,5 +211,19 @@ CHECKS = (
         "Stable-Baselines3 issue 1966; stable-baselines issue 1099",
         limit=0.3,
         says="warning",
+    ),
+    Check(
+        "SYS-SAVED",
+        "saved models hold much that acting does not need",
+        "MiB of optimisers' states and replays in the models that were saved",
+        _saved,
+        (SAVED,),
+        "above",
+        "convention",
+        "To go on with the training needs them; to act, to share or to keep the policy does not.",
+        {"machine": 0.3},
+        "Stable-Baselines3's archives hold Adam's two moments, twice the size of the policy",
+        limit=100.0,
+        says="remark",
     ),
 )

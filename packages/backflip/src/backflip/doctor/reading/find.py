@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from backflip.doctor.log import Log
+from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
 from runshelf.errors import UsageError
@@ -47,7 +48,8 @@ def with_facts(log: Log, facts: Mapping[str, Any]) -> Log:
         raise UsageError(f"`env_steps` must be a number, got `{planned}`")
     algorithm, env = facts.get("algorithm", log.algorithm), facts.get("env", log.env)
     settings = {**log.settings, **facts}
-    return replace(log, algorithm=algorithm, env=env, planned=float(planned), settings=settings)
+    known = replace(log, algorithm=algorithm, env=env, planned=float(planned), settings=settings)
+    return known if log.library == "backflip" else with_settings(known)
 
 
 def _folders_of_group(home: Path, name: str) -> list[Path]:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import Log, Signal
+from backflip.doctor.log import SAVED, Log, Signal
 from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.naming import Logged, named
+from backflip.doctor.reading.saved_models import unneeded_mib
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import Csv, read_csv
 from runshelf.interop.event_files import Settings
@@ -115,7 +116,12 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
         logged = _of_csv(source.progress, read_csv(source.progress), notes) | logged
     if source.monitors and "rollout/ep_rew_mean" not in logged:
         logged |= _of_monitors(source, notes)
-    return _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
+    log = _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
+    saved = unneeded_mib(source.folder)
+    if saved is None:
+        return log
+    signal = Signal(np.asarray([log.end]), np.asarray([saved]), SAVED)
+    return replace(log, signals={**log.signals, SAVED: signal})
 
 
 def _log(

@@ -5,15 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, Log, Signal
+from backflip.core.checkpoint import CHECKPOINT
+from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, SAVED, Log, Signal
 from backflip.doctor.reading.expected_causes import expected_causes
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.own_labels import signals_of_labels
+from backflip.doctor.reading.saved_models import of_checkpoint
 from runshelf.store.columns import Column
 from runshelf.store.metrics import read_columns
 from runshelf.store.run import Run
 from runshelf.store.series import NOT_METRICS, series_by_seed
 
+POLICY = "policy.safetensors"  # that of `backflip.training.policy`, which imports JAX
 _AXES = ("env_steps", "step")
 _AS_METRICS = ("seconds", "env_steps", "episodes")
 
@@ -32,7 +35,7 @@ def logs_of_run(run: Run) -> list[Log]:
     if not by_seed:
         return [_log(run, None, shared)]
     labels, machine = signals_of_labels(run.folder), _of_machine(columns)
-    shared = shared | machine
+    shared = shared | machine | _of_saved(run)
     return [
         _log(run, seed, shared | signals | dict(labels.get(seed, {})))
         for seed, signals in sorted(by_seed.items())
@@ -59,6 +62,12 @@ def _log(run: Run, seed: int | None, signals: Mapping[str, Signal]) -> Log:
         expected=expected_causes(run),
         env_args=config.get("env_args") or {},
     )
+
+
+def _of_saved(run: Run) -> dict[str, Signal]:
+    """Return what the checkpoint of a run holds besides its policy; empty if it has none."""
+    found = of_checkpoint(run.folder / CHECKPOINT, run.folder / POLICY)
+    return {} if found is None else {SAVED: Signal(np.ones(1), np.asarray([found]), SAVED)}
 
 
 def _by_seed(columns: Mapping[str, Column]) -> dict[int | None, dict[str, Signal]]:

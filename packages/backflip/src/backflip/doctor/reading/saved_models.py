@@ -1,0 +1,67 @@
+"""How much of what a training has saved is not needed to act."""
+
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+MIB = 2**20
+DEEPEST = 2  # folders below that of the log
+MOST = 1_000  # files that are looked at
+REPLAY = "replay_buffer"  # in the names of Stable-Baselines3's `CheckpointCallback`
+
+
+def unneeded_mib(folder: Path) -> float | None:
+    """Return the MiB of optimisers' states and replays in the models saved below a folder.
+
+    Models are those of Stable-Baselines3: archives, of which only the lists of contents are read,
+    and replays beside them. None if there is no such file.
+    """
+    sizes = [size for path in _files(folder) for size in _unneeded(path)]
+    return sum(sizes) / MIB if sizes else None
+
+
+def of_checkpoint(checkpoint: Path, policy: Path) -> float | None:
+    """Return the MiB of a run's checkpoint beyond its policy; None if either is missing."""
+    try:
+        return max(0, checkpoint.stat().st_size - policy.stat().st_size) / MIB
+    except OSError:
+        return None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield files at most `DEEPEST` folders below; links are not followed."""
+    seen, level = 0, [folder]
+    for _ in range(DEEPEST + 1):
+        below = list[Path]()
+        for path in (path for one in level for path in _entries(one)):
+            seen += 1
+            if seen > MOST:
+                return
+            if path.is_symlink():
+                continue
+            if path.is_dir():
+                below.append(path)
+            elif path.is_file():
+                yield path
+        level = below
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _unneeded(path: Path) -> list[int]:
+    """Return the sizes of what acting does not need, in bytes; empty if it is no saved model."""
+    try:
+        if path.suffix == ".pkl" and REPLAY in path.name:
+            return [path.stat().st_size]
+        if path.suffix != ".zip" or not zipfile.is_zipfile(path):
+            return []
+        with zipfile.ZipFile(path) as archive:
+            parts = [one for one in archive.infolist() if one.filename.endswith(".pth")]
+    except (OSError, zipfile.BadZipFile):
+        return []
+    return [one.compress_size for one in parts if "optimizer" in one.filename]
