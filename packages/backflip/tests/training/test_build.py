@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from backflip.algorithms.interface import Recency
 from backflip.training.build import build, spec_of
+from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_setup import resolve_teaching
 
 COUNTED = """
@@ -50,8 +50,8 @@ def test_settings_of_teach_are_resolved_with_no_more_open_than_the_run_needs(
 
 @pytest.mark.parametrize("learned_reward", [False, True])
 def test_only_a_learned_reward_needs_the_successors_of_images(learned_reward: bool) -> None:
-    recency = Recency() if learned_reward else None
-    built = build("dqn", "MinAtar/Breakout-v1", env_args={}, settings={}, learned_reward=recency)
+    teaching = TeachConfig() if learned_reward else None
+    built = build("dqn", "MinAtar/Breakout-v1", env_args={}, settings={}, teaching=teaching)
     plan = built.driver.algorithm.replay
     assert plan is not None
     assert plan.keeps_successors == learned_reward

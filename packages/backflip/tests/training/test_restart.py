@@ -14,9 +14,11 @@ from backflip.algorithms.registry import entry_of
 from backflip.core.trees import row_of
 from backflip.drivers.driver import Learner
 from backflip.envs.registry import make_host
+from backflip.training.algorithm_config import configure, with_schedules_of
 from backflip.training.build import build
 from backflip.training.restart import restart_phase, restarted
-from backflip.training.teach_config import teach_settings
+from backflip.training.teach_config import TeachConfig, saved_teaching, teach_settings
+from runshelf.store.metrics import read_metrics
 
 SMALL: dict[str, Any] = {
     "num_envs": 4,
@@ -71,6 +73,37 @@ def policy_moved(folder: Path) -> list[float]:
         for file in files
     ]
     return [float(np.abs(after - before).max()) for before, after in pairwise(kept)]
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "a2c", "dqn"])
+def test_schedules_start_again_unless_there_is_a_replay(algorithm: str) -> None:
+    driver = build(algorithm, "CartPole-v1", env_args={}, settings={}).driver
+    first: Learner = driver.start([3, 4])
+    learned = first.algorithm._replace(updates=np.full(2, 7, np.int32))
+    again = restarted(driver.algorithm, [3, 4], first._replace(algorithm=learned), schedules=True)
+    np.testing.assert_array_equal(again.algorithm.updates, 7 if algorithm == "dqn" else 0)
+
+
+def test_schedules_of_a_new_start_end_with_the_run() -> None:
+    config = configure(entry_of("ppo"), {"num_envs": 4, "rollout_length": 16, "env_steps": 640})
+    assert with_schedules_of(config, 0.7).updates == 7  # of 10
+    assert with_schedules_of(config, 1.0) is config
+    assert with_schedules_of(config, 0.01).updates == 1
+    shares = [TeachConfig(restart_at=at).schedule_share for at in (0.0, 0.3, 1.0)]
+    assert shares == pytest.approx([1.0, 0.7, 1.0])
+    assert TeachConfig(restart_at=0.3, restart_schedules=False).schedule_share == 1.0
+    assert saved_teaching({"restart_at": 0.3}).schedule_share == 1.0, "a run of before"
+
+
+@pytest.mark.medium
+def test_the_learning_rate_of_a_run_rises_at_the_new_start(tmp_path: Path) -> None:
+    settings = SMALL | {"restart_at": 0.4, "learning_rate": 1e-2, "learning_rate_end": 0.0}
+    result = backflip.teach(
+        "Pendulum-v1", teacher="oracle", labels=10, env_steps=640, settings=settings, home=tmp_path
+    )
+    rates = [row["learning_rate"] for row in read_metrics(result.folder, "train").records]
+    slow = np.linspace(1e-2, 0.0, 7)[:6]  # six updates after four
+    np.testing.assert_allclose(rates, [*slow[:4], *slow], rtol=1e-5)
 
 
 @pytest.mark.medium

@@ -1,11 +1,13 @@
 """Makes an algorithm's configuration from settings, and checks it."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.interface import Settings
+from backflip.algorithms.rollouts import rollouts_of
 from backflip.core.settings import LARGEST_COUNT, resolve
 from backflip.core.spec import EnvSpec
 from backflip.training.renamed_settings import NAMES
@@ -35,6 +37,21 @@ def check_against(config: Settings, spec: EnvSpec) -> None:
             f"`discount` must be below 1 for `{spec.id}`, whose episodes only a time limit ends: "
             "the value of an endless episode would be infinite; try --set discount=0.99"
         )
+
+
+def with_schedules_of(config: Settings, share: float) -> Settings:
+    """Return the settings with schedules that end after a share of the updates, at least one.
+
+    All else that depends on `env_steps` does not belong to an algorithm without a replay.
+    """
+    if share == 1.0:
+        return config
+    known: Any = config
+    rows = known.num_envs * known.rollout_length
+    updates = max(
+        1, round(share * rollouts_of(known.env_steps, known.num_envs, known.rollout_length))
+    )
+    return dataclasses.replace(known, env_steps=updates * rows)
 
 
 def _check_sizes(config: Any) -> None:

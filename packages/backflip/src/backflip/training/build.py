@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from backflip.algorithms.interface import Algorithm, Recency, Settings, for_learned_reward
+from backflip.algorithms.interface import Algorithm, Settings, for_learned_reward
 from backflip.algorithms.registry import check_spaces, entry_of
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.spec import EnvSpec, changes
@@ -12,11 +12,11 @@ from backflip.drivers.host import HostDriver
 from backflip.drivers.native import NativeDriver
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
-from backflip.training.algorithm_config import check_against, configure
+from backflip.training.algorithm_config import check_against, configure, with_schedules_of
 from backflip.training.memory import check_network
 from backflip.training.named_code import refuse_code_of
 from backflip.training.renamed_settings import current_names
-from backflip.training.teach_config import saved_teaching
+from backflip.training.teach_config import TeachConfig, saved_teaching
 from runshelf.store.run import Run
 
 
@@ -39,7 +39,7 @@ def build(
     env_args: Mapping[str, Any],
     settings: Mapping[str, Any],
     complete: bool = False,
-    learned_reward: Recency | None = None,
+    teaching: TeachConfig | None = None,
 ) -> Built:
     """Return driver and settings, with the environment's defaults for missing settings.
 
@@ -49,8 +49,8 @@ def build(
         env_args: arguments of the environment's constructor.
         settings: settings of the algorithm.
         complete: `settings` has all settings, as in the configuration of a saved run.
-        learned_reward: of the replay of an algorithm that learns from a reward model; None if it
-            learns from the environment's own reward.
+        teaching: the settings of teaching; None if the algorithm learns from the environment's own
+            reward.
 
     Raises:
         UsageError: a name does not exist, or a setting is invalid.
@@ -63,8 +63,10 @@ def build(
     check_against(config, spec)
     check_network(config, spec)
     learner = entry.build(config, spec)
-    if learned_reward is not None:
-        learner = for_learned_reward(learner, spec, learned_reward)
+    if teaching is not None:
+        if learner.replay is None:
+            learner = entry.build(with_schedules_of(config, teaching.schedule_share), spec)
+        learner = for_learned_reward(learner, spec, teaching.recency)
     return Built(_driver(native, env, env_args, learner, spec), config)
 
 
@@ -92,15 +94,15 @@ def rebuild(run: Run) -> Built:
         env_args=env_args_of(run),
         settings=current_names(run.config["settings"]),
         complete=True,
-        learned_reward=recency_of(run),
+        teaching=teaching_of(run),
     )
 
 
-def recency_of(run: Run) -> Recency | None:
-    """Return the recency of a run of `teach`; None for other runs."""
+def teaching_of(run: Run) -> TeachConfig | None:
+    """Return the settings of teaching of a run of `teach`; None for other runs."""
     if run.manifest["command"] != "teach":
         return None
-    return saved_teaching(run.config["teaching"]).recency
+    return saved_teaching(run.config["teaching"])
 
 
 def env_args_of(run: Run) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from backflip.core.trees import flatten, unflatten
 from backflip.drivers.learning import env_steps_after
 from backflip.preferences.kept_labels import KeptLabels
 from backflip.training import runtime
-from backflip.training.build import Built, build, env_args_of, rebuild, recency_of
+from backflip.training.build import Built, build, env_args_of, rebuild, teaching_of
 from backflip.training.fingerprint import resolved
 from backflip.training.named_code import refuse_code_of
 from backflip.training.planning import plan
@@ -168,7 +168,7 @@ def build_child(parent: Parent, env_steps: int) -> Built:
         env_args=env_args_of(run),
         settings=current_names(run.config["settings"]) | total,
         complete=True,
-        learned_reward=recency_of(run),
+        teaching=teaching_of(run),
     )
 
 

@@ -24,9 +24,20 @@ def restart_phase(share: float, phases: int) -> int | None:
     return number if 0 < number < phases else None
 
 
-def restarted(algorithm: Algorithm, seeds: Sequence[int], learners: Learner) -> Learner:
-    """Return the learners with new networks; their schedules go on where they are."""
+def restarted(
+    algorithm: Algorithm, seeds: Sequence[int], learners: Learner, *, schedules: bool = False
+) -> Learner:
+    """Return the learners with new networks.
+
+    Args:
+        algorithm: the algorithm.
+        seeds: the seeds of the learners.
+        learners: of all seeds.
+        schedules: whether schedules start again too; with a replay they never do, because its
+            exploration has been done.
+    """
     fresh: Any = stack_rows([algorithm.init(seed + RESTART) for seed in seeds])
-    if "updates" in fresh._fields:  # the place in the schedules, of algorithms that have any
+    go_on = not schedules or algorithm.replay is not None
+    if go_on and "updates" in fresh._fields:  # the place in the schedules, if there are any
         fresh = fresh._replace(updates=np.asarray(learners.algorithm.updates))
     return learners._replace(algorithm=fresh)

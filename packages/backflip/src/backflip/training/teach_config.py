@@ -29,7 +29,9 @@ PIXEL_CLIP_STEPS, VECTOR_CLIP_STEPS = 4_096, 40_960
 MOST_CROPS = 100  # of each label: what counts in each step of each crop is kept during a fit
 
 # Of old runs, which have no such settings.
-OLD_RUN: dict[str, Any] = {"reward_model": "linear", "fresh_share": 0.0}
+OLD_RUN: dict[str, Any] = {
+    **{"reward_model": "linear", "fresh_share": 0.0, "restart_schedules": False}
+}
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class TeachConfig:
         recent_env_steps: how many those are.
         restart_at: share of the phases after which the networks are initialised again, to learn
             from a reward that knows most labels (`backflip.training.restart`); 0 or 1: never.
+        restart_schedules: whether schedules, such as that of the learning rate, start again with
+            the networks, and end with the run; not with a replay, whose schedules go on.
         fresh_share: share of the labels that check the reward model on the newest behaviour
             (`backflip.preferences.reward_alarm`).
         demonstration_share: labels that demonstrations add for each query, if there are any
@@ -92,6 +96,7 @@ class TeachConfig:
     recent_share: Fraction = 0.0
     recent_env_steps: Count = 5_000
     restart_at: Fraction = 0.0
+    restart_schedules: bool = True
     fresh_share: Fraction = 0.12
     demonstration_share: Fraction = 0.25
     reward_model: str = "intervals"
@@ -104,6 +109,11 @@ class TeachConfig:
     def recency(self) -> Recency:
         """How much of each minibatch is recent."""
         return Recency(self.recent_share, self.recent_env_steps)
+
+    @property
+    def schedule_share(self) -> float:
+        """The share of the updates that a schedule lasts: those from the new start on."""
+        return 1.0 - self.restart_at if self.restart_schedules and self.restart_at < 1 else 1.0
 
     @property
     def fit_settings(self) -> FitSettings:

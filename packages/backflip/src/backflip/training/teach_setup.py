@@ -55,9 +55,7 @@ def resolve_teaching(
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
     config = resolve(TeachConfig, teaching | {"labels": labels})
-    built = build(
-        algorithm, env, env_args=env_args, settings=learning, learned_reward=config.recency
-    )
+    built = build(algorithm, env, env_args=env_args, settings=learning, teaching=config)
     updates = _updates_after_pretraining(config, built)
     if "phases" not in settings:
         config = dataclasses.replace(config, phases=min(config.phases, updates))

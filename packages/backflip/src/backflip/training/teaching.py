@@ -202,6 +202,7 @@ class TeachRun:
             return self._carry_out()
 
     def _carry_out(self) -> Result:
+        algorithm = self.driver.algorithm
         learners, reward, done = self._begin()
         self.answers.set_status("setting up", phase=done, env_steps=self._env_steps(done))
         functions = {(updates, False): self._function(updates) for updates in set(self.phases)}
@@ -217,7 +218,8 @@ class TeachRun:
             reward = self._fit_reward(number, reward)
             learners = self.exploring.restarted(learners, explored)
             if number == self.restart_phase:
-                learners = restarted(self.driver.algorithm, self.seeds, learners)
+                schedules = self.config.restart_schedules
+                learners = restarted(algorithm, self.seeds, learners, schedules=schedules)
             learners = self._train(number, functions, learners, reward)
         self.answers.set_status("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
