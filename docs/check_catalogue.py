@@ -16,6 +16,11 @@ from backflip.doctor.signals import SIGNALS
 
 PAGE = Path(__file__).parent / "checks.md"
 HEADING = "\n## Checks\n"
+LIMITS = {
+    "identity": "an identity",
+    "setting": "a setting beyond all that are known to learn",
+    "convention": "a convention",
+}
 
 
 def page() -> str:
@@ -44,8 +49,7 @@ def _check(check: Check) -> str:
 def _limit(check: Check) -> str:
     if check.limit is None:
         return "what healthy runs showed, with a margin"
-    kind = "an identity" if check.kind == "identity" else "a convention"
-    return f"{check.limit:g}, {kind}"
+    return f"{check.limit:g}, {LIMITS[check.kind]}"
 
 
 def _healthy(check: Check) -> str:

@@ -11,7 +11,7 @@ from backflip.doctor.calibration import FILE, Healthy, calibration, kind_of, lim
 from backflip.doctor.catalogue import BY_ID, CHECKS
 from backflip.doctor.causes import BY_ID as CAUSES
 from backflip.doctor.check import Running
-from backflip.doctor.diagnosis import against, diagnose, rank, run_check
+from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, rank, run_check
 from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
 from backflip.doctor.log import Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
@@ -338,3 +338,26 @@ def test_no_check_fails_on_strange_values(check, value):
     one = {name: Signal(s.x[:1], s.y[:1], name) for name, s in strange.signals.items()}
     run_check(check, replace(strange, signals=one))
     assert len(X) == POINTS
+
+
+def test_a_setting_names_its_cause_whatever_its_effects_are():
+    """Nothing is learned, and every reward is 1: both are remarks that healthy runs show, too."""
+    needed = {"episode_return_mean": 10.0, "episode_length_mean": 10.0, "reward_mean": 1.0}
+    rewards = {"reward_min": 1.0, "reward_max": 1.0, "reward_std": 0.0}
+    epsilon = diagnose(log("dqn", epsilon=1.0, **needed, **rewards))
+    assert {"REW-CONST", "ENV-NOTHING"} <= {one.check.id for one in epsilon.remarks}
+    assert epsilon.causes[0].cause.id == "too-much-exploration"
+    rate = diagnose(log("ppo", learning_rate=0.5, **needed, **rewards))
+    assert rate.causes[0].cause.id == "steps-too-large"
+
+
+def test_a_remark_is_as_probable_by_chance_as_in_healthy_runs():
+    assert by_chance(BY_ID["REW-CONST"]) == BY_ID["REW-CONST"].healthy_share == 0.3
+    assert by_chance(BY_ID["ENV-EQUAL"]) == BY_CHANCE["convention"]
+    assert all(check.says == "remark" for check in CHECKS if check.healthy_share is not None)
+
+
+def test_a_target_network_without_a_step_size_is_never_updated():
+    found = diagnose(log("td3", {"tau": 0.0}, q_mean=1.0))
+    assert [one.check.id for one in found.findings] == ["Q-TARGET-NEVER"]
+    assert not diagnose(log("td3", {"tau": 0.005}, q_mean=1.0)).findings

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from backflip.doctor.log import OF_TEACHING, Log, Values
 
-Kind = Literal["identity", "calibrated", "convention"]
+Kind = Literal["identity", "setting", "calibrated", "convention"]
 Says = Literal["finding", "warning", "remark"]
 
 
@@ -36,8 +36,9 @@ class Check:
         needs: the signals that are needed, in our names.
         side: which side of the limit is bad.
         kind: where the limit comes from. `identity`: a correct program cannot be beyond it.
+            `setting`: what the program was told to do, beyond all settings that are known to learn.
             `calibrated`: beyond everything that healthy runs showed. `convention`: the literature.
-        limit: the limit of an identity or a convention; None if it is calibrated.
+        limit: the limit; None if it is calibrated.
         means: what the finding means, in one sentence.
         causes: ids of causes, each with the probability that the check finds something if this
             cause is at work.
@@ -47,6 +48,8 @@ class Check:
             the unit of what is measured.
         is_pooled: whether one calibrated limit holds for all kinds of runs: what is measured
             depends on the environment, not on the algorithm.
+        healthy_share: for a remark, the share of the healthy runs of the calibration that show it;
+            None if it was not measured.
         is_conclusive: whether it sees nearly every case of its causes, so that a silent one speaks
             against them in full.
         says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look
@@ -68,6 +71,7 @@ class Check:
     algorithms: tuple[str, ...] = ()
     least_margin: float = 0.05
     is_pooled: bool = False
+    healthy_share: float | None = None
     is_conclusive: bool = False
     says: Says = "finding"
 

@@ -13,9 +13,10 @@ from backflip.doctor.check import Cause, Check, Running
 from backflip.doctor.log import Log, Values
 
 # Probability that a check finds something that a cause does not explain, by the kind of its limit.
-BY_CHANCE = {"identity": 0.002, "calibrated": 0.04, "convention": 0.04}
-# Exponent of a check's likelihood. Checks of one log are not independent, but for identities.
-TRUST = {"identity": 1.0, "calibrated": 0.6, "convention": 0.6}
+BY_CHANCE = {"identity": 0.002, "setting": 0.002, "calibrated": 0.04, "convention": 0.04}
+# Exponent of a check's likelihood. Checks of one log are not independent, but for identities and
+# settings, which see a cause and not its effects.
+TRUST = {"identity": 1.0, "setting": 1.0, "calibrated": 0.6, "convention": 0.6}
 SILENT = 0.25  # factor of that exponent for a check that found nothing; tuned, see docs/faults.md
 MOST_EXPECTED = 0.9  # of the prior, for causes that a person expected: others stay possible
 LEAST_EXPECTED = 0.01
@@ -167,14 +168,14 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
 
     P(c) is the share that `priors` gives. P(check i | c) is what the check states for the cause if
     it found something, or 1 minus that; a check that does not name the cause finds something by
-    chance. τ_i is `TRUST`, times `SILENT` if the check found nothing and is not conclusive: many
-    signs of a cause are there only sometimes.
+    chance, and a remark as often as in healthy runs. τ_i is `TRUST`, times `SILENT` if the check
+    found nothing and is not conclusive: many signs of a cause are there only sometimes.
     """
     possible = [cause for cause in CAUSES if cause.is_possible(log)]
     weights = np.log(priors(possible, log.expected))
     for one in measured:
         for place, cause in enumerate(possible):
-            chance = one.check.causes.get(cause.id, BY_CHANCE[one.check.kind])
+            chance = one.check.causes.get(cause.id, by_chance(one.check))
             seen = chance if one.is_found else 1.0 - chance
             is_full = one.is_found or one.check.is_conclusive
             trust = TRUST[one.check.kind] * (1.0 if is_full else SILENT)
@@ -183,6 +184,12 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
     shares /= shares.sum()
     ranked = [Ranked(cause, float(share)) for cause, share in zip(possible, shares, strict=True)]
     return sorted(ranked, key=lambda one: -one.probability)
+
+
+def by_chance(check: Check) -> float:
+    """Return the probability that a check finds something that a cause does not explain."""
+    usual = BY_CHANCE[check.kind]
+    return usual if check.healthy_share is None else max(usual, check.healthy_share)
 
 
 def priors(causes: Sequence[Cause], expected: Mapping[str, float]) -> Values:
@@ -207,7 +214,7 @@ def priors(causes: Sequence[Cause], expected: Mapping[str, float]) -> Values:
 
 def _certainty(one: Measured) -> tuple[int, float]:
     """Return the place in the order of findings: identities first, then by size."""
-    order = {"identity": 0, "calibrated": 1, "convention": 2}[one.check.kind]
+    order = {"identity": 0, "setting": 0, "calibrated": 1, "convention": 2}[one.check.kind]
     size = abs(one.value - one.limit) / (abs(one.limit) + 1e-9)
     return order, -size
 

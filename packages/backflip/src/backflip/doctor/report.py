@@ -122,6 +122,8 @@ def _curve(log: Log, one: Measured) -> str:
 def _limit_from(log: Log, one: Measured) -> str:
     if one.check.kind == "identity":
         return "an identity: a correct program cannot be beyond it"
+    if one.check.kind == "setting":
+        return "a setting beyond all that are known to learn"
     if one.check.kind == "convention":
         return "a convention of the literature"
     return f"beyond all healthy runs of the kind {kind_of(log)}, with a margin"

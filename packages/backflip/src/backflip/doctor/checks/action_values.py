@@ -1,7 +1,5 @@
 """Checks of algorithms that learn action values from a replay."""
 
-import math
-
 import numpy as np
 
 from backflip.doctor.check import Check, Running
@@ -22,6 +20,7 @@ from backflip.doctor.measures import (
 
 EARLY, LATE = 0.2, 0.6
 FEWEST = 10  # points
+NEVER = 1e9  # in place of infinity
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
@@ -124,9 +123,9 @@ def _never_learns(log: Log) -> Running | None:
 
 
 def _target_never(log: Log) -> Running | None:
-    """Return the interval of updates of the target network over the planned steps; ∞ if τ is 0."""
+    """Return the interval of updates of the target network over the planned steps."""
     if log.setting("tau") == 0:
-        return Running(np.zeros(1), np.asarray([math.inf]))
+        return Running(np.zeros(1), np.asarray([NEVER]))
     return _interval(log, "target_update_interval")
 
 
@@ -206,12 +205,12 @@ CHECKS = (
     Check(
         "Q-TARGET-NEVER",
         "the target network is never updated",
-        "`target_update_interval` over the planned env steps (times `gradient_steps`), or infinity "
-        "if `tau` is 0",
+        "`target_update_interval` over the planned env steps (times `gradient_steps`), or 1e9 if "
+        "`tau` is 0",
         _target_never,
         (),
         "above",
-        "identity",
+        "setting",
         "Targets are those of the initial network until the end of the run.",
         {"target-network": 0.9},
         "the settings of the run",
@@ -225,7 +224,7 @@ CHECKS = (
         _policy_never,
         (),
         "above",
-        "identity",
+        "setting",
         "Only the critics learn: the policy stays as it was initialised.",
         {"policy-loss": 0.9},
         "the settings of the run",
@@ -316,7 +315,7 @@ CHECKS = (
         _epsilon_late,
         ("epsilon",),
         "above",
-        "convention",
+        "setting",
         "Most actions of the last part of the run are random.",
         {"too-much-exploration": 0.9},
         "Mnih et al. 2015: ε reaches its end within 10 % of the run",
@@ -387,7 +386,7 @@ CHECKS = (
         _never_learns,
         (),
         "above",
-        "identity",
+        "setting",
         "No gradient step is taken before `learning_starts` env steps.",
         {"replay": 0.9},
         "Stable-Baselines3 issue 526: its own example did this",

@@ -319,6 +319,7 @@ CHECKS = (
         "watching the return alone names 56 % of faulty seeds, with 23 % false alarms",
         limit=2.0,
         says="remark",
+        healthy_share=0.14,
     ),
     Check(
         "ENV-BELOW",
@@ -441,6 +442,7 @@ CHECKS = (
         "RLDebugger",
         limit=1e-9,
         says="remark",
+        healthy_share=0.3,
     ),
     Check(
         "REW-ZERO",

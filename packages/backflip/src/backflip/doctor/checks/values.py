@@ -214,6 +214,7 @@ CHECKS = (
         limit=0.05,
         algorithms=ON_POLICY,
         says="remark",
+        healthy_share=0.07,
     ),
     Check(
         "PV-EV-NEG",
