@@ -470,7 +470,10 @@ def test_settings_replace_no_logged_value_and_are_no_log(tmp_path):
     kept = with_settings(replace(log, settings=dqn, planned=6e5))
     assert kept.signals["epsilon"].y == pytest.approx(0.3)
     empty = Log("empty", "cleanrl", {}, algorithm="dqn", settings=dqn | {"learning_rate": 1.0})
-    assert not diagnose(with_settings(replace(empty, planned=6e5))).findings
+    found = diagnose(with_settings(replace(empty, planned=6e5)))
+    assert [one.check.id for one in found.findings] == ["NN-LR-HIGH"]
+    usual = replace(empty, settings=dqn | {"learning_rate": 1e-3}, planned=6e5)
+    assert not diagnose(with_settings(usual)).can_tell
 
 
 @pytest.mark.parametrize("bad", ["fast", True, float("nan"), None, [1]])

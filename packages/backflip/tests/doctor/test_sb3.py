@@ -58,6 +58,32 @@ def make(env, seed):
 sys.modules["mine"] = sys.modules["__main__"]
 print([one.probe.id for one in probe_other("mine:make", 3_000) if not one.passed])
 """
+WRAPPED = """
+import gymnasium
+from gymnasium import wrappers
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+
+from backflip.doctor.sb3 import _env_of
+
+def same(env):
+    return wrappers.TransformAction(wrappers.TransformObservation(
+        env, lambda obs: 2 * obs, env.observation_space), lambda a: a, env.action_space)
+
+def scaled(env):
+    return wrappers.TransformReward(env, lambda r: 2 * r)
+
+class Sooner(gymnasium.Wrapper):
+    def step(self, action):
+        obs, reward, _, truncated, info = self.env.step(action)
+        return obs, reward, True, truncated, info
+
+for env, wrapper in [("CartPole-v1", same), ("CartPole-v1", scaled), ("CartPole-v1", Sooner)]:
+    model = PPO("MlpPolicy", make_vec_env(env, 1, wrapper_class=wrapper), device="cpu")
+    print(_env_of(model))
+inside = make_vec_env(lambda: scaled(gymnasium.make("CartPole-v1")), 1)
+print(_env_of(PPO("MlpPolicy", inside, device="cpu")))
+"""
 
 
 def with_sb3(program: str, *arguments: object) -> str:
@@ -110,3 +136,10 @@ def test_the_callback_sees_the_replay(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_stable_baselines_passes_the_probes() -> None:
     assert with_sb3(PROBE).strip() == "[]"
+
+
+@needs_peer
+@pytest.mark.medium
+def test_an_environment_keeps_its_name_if_its_logged_returns_do() -> None:
+    """Rewards scaled outside of the Monitor are not those that it logs; inside, they are."""
+    assert with_sb3(WRAPPED).split() == ["CartPole-v1", "CartPole-v1", "None", "None"]

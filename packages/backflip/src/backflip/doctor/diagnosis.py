@@ -112,6 +112,8 @@ class Diagnosis(NamedTuple):
 def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
     """Return what can be said about a training from its log.
 
+    Settings can be found wrong before there are enough points; the rest is unchecked until then.
+
     Args:
         log: the log.
         calibration: what healthy runs showed; by default what is shipped.
@@ -122,12 +124,15 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         if not check.applies_to(log):
             continue
         missing = tuple(name for name in check.needs if not log.has(name))
-        running = None if missing or points < FEWEST else run_check(check, log)
+        enough = points >= FEWEST
+        told = enough or check.kind == "setting"
+        running = run_check(check, log) if told and not missing else None
         limit = limit_of(check, log, calibration)
-        if running is None or limit is None:
-            unchecked.append(Unchecked(check, missing, _why(missing, points, running, limit)))
+        one = None if running is None or limit is None else against(check, running, limit)
+        if one is not None and (enough or one.is_found):
+            measured.append(one)
         else:
-            measured.append(against(check, running, limit))
+            unchecked.append(Unchecked(check, missing, _why(missing, points, running, limit)))
     found = sorted((one for one in measured if one.is_found), key=_certainty)
     findings, warnings, remarks = (
         [one for one in found if one.check.says == says]

@@ -14,6 +14,8 @@ import csv
 import importlib
 import json
 import math
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -244,13 +246,13 @@ class DoctorCallback(BaseCallback):
 def _env_of(model: Any) -> str | None:
     """Return the environment's id if its logged returns are those of the registered one, else None.
 
-    An argument, another time limit, or a wrapper that may change rewards makes it another one. A
-    `VecMonitor` logs returns as the wrappers inside it leave them.
+    An argument, another time limit, or a wrapper that may change rewards or ends makes it another
+    one. A `VecMonitor` logs returns as the wrappers inside it leave them.
     """
     vec: Any = model.get_env()
     try:
         spec: Any = vec.get_attr("spec")[0]
-        wrappers = {one.name for one in spec.additional_wrappers}
+        wrappers = _changing(spec.additional_wrappers)
     except (AttributeError, NotImplementedError):  # environments that are not of Gymnasium
         return None
     while hasattr(vec, "venv"):
@@ -261,6 +263,29 @@ def _env_of(model: Any) -> str | None:
         return None
     arguments = {name: x for name, x in spec.kwargs.items() if name != "render_mode"}
     return spec.id if arguments == known.kwargs and wrappers <= PLAIN else None
+
+
+def _changing(wrappers: Sequence[Any]) -> set[str]:
+    """Return the names of wrappers that may change logged returns, given from the innermost on.
+
+    Wrappers of actions or observations change neither rewards nor ends, and wrappers of rewards
+    do not change what a `Monitor` inside them logs.
+    """
+    found, is_logged = set[str](), False
+    for one in wrappers:
+        harmless = (gymnasium.ActionWrapper, gymnasium.ObservationWrapper)
+        harmless += (gymnasium.RewardWrapper,) if is_logged else ()
+        is_logged |= one.name == "Monitor"
+        kind = _loaded(one.entry_point)
+        if not (isinstance(kind, type) and issubclass(kind, harmless)):
+            found.add(one.name)
+    return found
+
+
+def _loaded(entry_point: str) -> Any:
+    """Return a class by `module:Class` if its module is loaded; nothing is imported."""
+    module, _, name = entry_point.partition(":")
+    return getattr(sys.modules.get(module), name, None)
 
 
 def _flat(module: Any) -> np.ndarray:

@@ -331,8 +331,8 @@ CHECKS = (
         ("episode_return_mean",),
         "below",
         "convention",
-        "The same algorithm learns this environment with its default settings: a mistake or a "
-        "setting keeps it from that.",
+        "The same algorithm learns this environment with its default settings: a mistake, a "
+        "setting or a wrapper keeps it from that.",
         {
             "policy-loss": 0.6,
             "advantages": 0.6,
