@@ -51,6 +51,15 @@ def both(algorithm: str, value: float, broken: Any, healthy: Any, **settings: An
     return Sample(log(algorithm, settings, **broken), log(algorithm, settings, **healthy), value)
 
 
+def told(algorithm: str, setting: str, broken: float, healthy: float, **signals: Any) -> Sample:
+    """Return a sample from the broken and the healthy value of a setting."""
+    return Sample(
+        log(algorithm, {setting: broken}, **signals),
+        log(algorithm, {setting: healthy}, **signals),
+        broken,
+    )
+
+
 LOG4 = math.log(4)
 GAMMA = {"discount": 0.99}
 _falling = 1.0 - 0.9 * T
@@ -212,6 +221,10 @@ SAMPLES = {
         log("ppo", {"entropy_coef": 0.1}, entropy=1.0),
         2.0,
     ),
+    "PV-COEF": told("ppo", "value_coef", 0.0, 0.5, entropy=1.0),
+    "NN-LR-LOW": told("sac", "learning_rate", 1e-8, 0.0003, q_mean=1.0),
+    "PI-CLIP-OFF": told("ppo", "clip_range", 10.0, 0.2, entropy=1.0),
+    "Q-REPLAY-SMALL": told("dqn", "buffer_size", 100.0, 5000.0, q_mean=1.0),
     "PI-ENT-SIGN": Sample(
         log("a2c", {"entropy_coef": -0.1}, entropy=1.0),
         log("a2c", {"entropy_coef": 0.0}, entropy=1.0),

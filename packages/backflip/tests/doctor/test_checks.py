@@ -361,3 +361,11 @@ def test_a_target_network_without_a_step_size_is_never_updated():
     found = diagnose(log("td3", {"tau": 0.0}, q_mean=1.0))
     assert [one.check.id for one in found.findings] == ["Q-TARGET-NEVER"]
     assert not diagnose(log("td3", {"tau": 0.005}, q_mean=1.0)).findings
+
+
+def test_a_bandit_needs_no_discount():
+    of = {"episode_length_mean": 1.0, "q_mean": 1.0}
+    assert not diagnose(log("dqn", {"discount": 0.0}, **of)).findings
+    longer = diagnose(log("dqn", {"discount": 0.0}, **of | {"episode_length_mean": 9.0}))
+    assert [one.check.id for one in longer.findings] == ["GAMMA-H"]
+    assert longer.causes[0].cause.id == "discount"

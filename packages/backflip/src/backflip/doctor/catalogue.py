@@ -8,9 +8,10 @@ from backflip.doctor.checks import (
     policy,
     preferences,
     returns,
+    settings,
     values,
 )
 
-_FILES = (policy, values, action_values, optimising, returns, preferences, machine)
+_FILES = (policy, values, action_values, optimising, settings, returns, preferences, machine)
 CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
 BY_ID = {check.id: check for check in CHECKS}

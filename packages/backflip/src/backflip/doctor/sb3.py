@@ -36,6 +36,7 @@ SETTINGS = {
     "gae_lambda": "gae_lambda",
     "ent_coef": "entropy_coef",
     "vf_coef": "value_coef",
+    "clip_range": "clip_range",
     "n_steps": "rollout_length",
     "n_envs": "num_envs",
     "n_epochs": "epochs",
@@ -100,7 +101,7 @@ class DoctorCallback(BaseCallback):
 
     def _init_callback(self) -> None:
         model: Any = self.model
-        found = {ours: getattr(model, name, None) for name, ours in SETTINGS.items()}
+        found = {ours: _at_start(getattr(model, name, None)) for name, ours in SETTINGS.items()}
         settings = {name: x for name, x in found.items() if isinstance(x, int | float)}
         settings |= {"env_id": _env_of(model), "total_timesteps": model._total_timesteps}
         facts = {"algorithm": type(model).__name__.lower(), "settings": settings}
@@ -241,6 +242,11 @@ class DoctorCallback(BaseCallback):
             for name, x in now.items()
             if name in before
         }
+
+
+def _at_start(setting: Any) -> Any:
+    """Return a setting, or the first value of its schedule."""
+    return setting(1.0) if callable(setting) else setting
 
 
 def _env_of(model: Any) -> str | None:

@@ -20,7 +20,6 @@ from backflip.doctor.measures import (
 
 EARLY, LATE = 0.2, 0.6
 FEWEST = 10  # points
-NEVER = 1e9  # in place of infinity
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
@@ -113,35 +112,6 @@ def _saturated(log: Log) -> Running | None:
     return or_none(after(log, EARLY, largest(smoothed(log.signals["action_saturation"]))))
 
 
-def _never_learns(log: Log) -> Running | None:
-    """Return 1 if the run ends before it starts to learn, else 0."""
-    starts = log.setting("learning_starts")
-    if starts is None or not log.planned > 0:
-        return None
-    late = np.asarray([float(starts >= log.planned)])
-    return Running(np.zeros(1), late)
-
-
-def _target_never(log: Log) -> Running | None:
-    """Return the interval of updates of the target network over the planned steps."""
-    if log.setting("tau") == 0:
-        return Running(np.zeros(1), np.asarray([NEVER]))
-    return _interval(log, "target_update_interval")
-
-
-def _policy_never(log: Log) -> Running | None:
-    """Return the gradient steps between two of the policy over those planned."""
-    return _interval(log, "policy_delay")
-
-
-def _interval(log: Log, name: str) -> Running | None:
-    """Return a setting, in env steps or gradient steps, over the planned number of either."""
-    every, steps = log.setting(name), log.setting("gradient_steps") or 1.0
-    if every is None or not log.planned > 0:
-        return None
-    return Running(np.zeros(1), np.asarray([every / (log.planned * max(steps, 1.0))]))
-
-
 def _temperature_fixed(log: Log) -> Running | None:
     """Return 1 as long as the temperature has its first value, from 20 % of the budget on."""
     found = log.signals["temperature"]
@@ -201,35 +171,6 @@ CHECKS = (
         "RLDebugger; Stack Overflow 57106676",
         limit=3.0,
         algorithms=OFF_POLICY,
-    ),
-    Check(
-        "Q-TARGET-NEVER",
-        "the target network is never updated",
-        "`target_update_interval` over the planned env steps (times `gradient_steps`), or 1e9 if "
-        "`tau` is 0",
-        _target_never,
-        (),
-        "above",
-        "setting",
-        "Targets are those of the initial network until the end of the run.",
-        {"target-network": 0.9},
-        "the settings of the run",
-        limit=1.0,
-        algorithms=OFF_POLICY,
-    ),
-    Check(
-        "Q-POLICY-NEVER",
-        "the policy is never updated",
-        "`policy_delay` over the planned env steps (times `gradient_steps`)",
-        _policy_never,
-        (),
-        "above",
-        "setting",
-        "Only the critics learn: the policy stays as it was initialised.",
-        {"policy-loss": 0.9},
-        "the settings of the run",
-        limit=1.0,
-        algorithms=("ddpg", "td3", "sac"),
     ),
     Check(
         "Q-ERROR",
@@ -378,19 +319,5 @@ CHECKS = (
         "rlkit issue 50; Stable-Baselines3 issue 1801",
         algorithms=("ddpg", "td3"),
         least_margin=0.05,
-    ),
-    Check(
-        "Q-NOSTART",
-        "the run ends before it learns",
-        "1 if `learning_starts` is not below the planned env steps",
-        _never_learns,
-        (),
-        "above",
-        "setting",
-        "No gradient step is taken before `learning_starts` env steps.",
-        {"replay": 0.9},
-        "Stable-Baselines3 issue 526: its own example did this",
-        limit=0.5,
-        algorithms=OFF_POLICY,
     ),
 )

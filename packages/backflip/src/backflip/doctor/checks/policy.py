@@ -108,12 +108,6 @@ def _clips_never(log: Log) -> Running | None:
     return or_none(after(log, EARLY, largest(smoothed(log.signals["clip_fraction"]))))
 
 
-def _entropy_bonus(log: Log) -> Running | None:
-    """Return the weight of the entropy bonus."""
-    weight = log.setting("entropy_coef")
-    return None if weight is None else Running(np.zeros(1), np.asarray([weight]))
-
-
 CHECKS = (
     Check(
         "PI-ENT-FLAT",
@@ -165,34 +159,6 @@ CHECKS = (
         algorithms=ON_POLICY,
         says="remark",
         healthy_share=0.12,
-    ),
-    Check(
-        "PI-ENT-COEF",
-        "the entropy bonus is large",
-        "weight of the entropy in the loss",
-        _entropy_bonus,
-        (),
-        "above",
-        "setting",
-        "Advantages are normalised to a deviation of 1: a bonus of this size outweighs them.",
-        {"entropy-bonus": 0.9},
-        "rl-zoo searches up to 0.1; Andrychowicz et al. 2020, arXiv:2006.05990, up to 0.01",
-        limit=0.5,
-        algorithms=("ppo",),
-    ),
-    Check(
-        "PI-ENT-SIGN",
-        "the entropy bonus is negative",
-        "weight of the entropy in the loss",
-        _entropy_bonus,
-        (),
-        "below",
-        "setting",
-        "The loss rewards a policy that is sure of its actions: it stops exploring.",
-        {"too-little-exploration": 0.9, "entropy-bonus": 0.5},
-        "Mnih et al. 2016, arXiv:1602.01783: the bonus is positive",
-        limit=-1e-9,
-        algorithms=ON_POLICY,
     ),
     Check(
         "PI-ENT-START",

@@ -242,14 +242,6 @@ def _obs_small(log: Log) -> Running | None:
     return or_none(after(log, NEVER, found))
 
 
-def _horizon(log: Log) -> Running | None:
-    """Return 1 / (1 - γ) in env steps."""
-    discount = log.setting("discount")
-    if discount is None or not 0 <= discount < 1:
-        return None
-    return Running(np.zeros(1), np.asarray([1.0 / (1.0 - discount)]))
-
-
 CHECKS = (
     Check(
         "ENV-DROP",
@@ -486,19 +478,6 @@ CHECKS = (
         "Henderson et al. 2018, arXiv:1709.06560",
         least_margin=1.0,
         is_pooled=True,
-    ),
-    Check(
-        "GAMMA-H",
-        "the discount looks no step ahead",
-        "horizon 1 / (1 - γ) in env steps",
-        _horizon,
-        (),
-        "below",
-        "convention",
-        "Rewards after the next env step hardly count: what an action does later is not learned.",
-        {"discount": 0.95},
-        "J. Schulman: γ = 0.99 ignores rewards after 100 env steps",
-        limit=2.5,
     ),
     Check(
         "OBS-LARGE",
