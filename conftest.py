@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -51,6 +51,24 @@ hypothesis.settings.register_profile("nightly", deadline=None, max_examples=1000
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "backflip"))
 
 gc.set_threshold(20_000, 20, 20)
+
+
+def in_one_chunk(call: Callable[[], object]) -> object:
+    """Return `call()`, with room on the stack of Python's frames."""
+    return call()
+
+
+# CPython keeps frames in chunks of 16 KiB, and maps and unmaps one at each call that crosses the
+# end of the last: in a loop at that depth, a third of the time. A large frame gets a chunk of twice
+# its size, whose rest is enough for the frames of a test.
+in_one_chunk.__code__ = in_one_chunk.__code__.replace(co_stacksize=2**16)
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> object:
+    """Run a test and its fixtures as pytest does."""
+    runner = item.config.pluginmanager.get_plugin("runner")
+    assert runner is not None
+    return in_one_chunk(lambda: runner.pytest_runtest_protocol(item, nextitem))
 
 
 MOST_MEMORY = 2**30  # bytes of a worker, above which it drops its compiled programs

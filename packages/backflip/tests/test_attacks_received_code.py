@@ -33,9 +33,9 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a run of `teach` that was made here."""
     return backflip.teach(
         "CartPole-v1",
-        labels=8,
-        env_steps=256,
-        settings=SMALL,
+        labels=4,
+        env_steps=64,
+        settings=SMALL | {"phases": 1},
         home=tmp_path_factory.mktemp("own"),
     ).folder
 

@@ -208,8 +208,15 @@ def assert_rewards_are_those_of(
 
 @pytest.mark.medium
 @both_drivers
-@pytest.mark.parametrize("n_step", [1, 3])
-@pytest.mark.parametrize("prioritized", [False, True])
+@pytest.mark.parametrize(
+    ("n_step", "prioritized"),
+    [
+        (1, False),
+        (3, True),
+        pytest.param(1, True, marks=pytest.mark.slow),
+        pytest.param(3, False, marks=pytest.mark.slow),
+    ],
+)
 def test_after_a_refit_every_row_has_the_new_reward(
     where: str, n_step: int, prioritized: bool
 ) -> None:

@@ -41,6 +41,7 @@ TINY = {
     "random_env_steps": 30,
 }
 OPTIONS = {"teacher": "human", "labels": 16, "env_steps": 4 * 16 * 6, "argv": ["backflip"]}
+QUICK = {"labels": 8, "env_steps": 4 * 16 * 3, "settings": TINY | {"phases": 3}}
 
 
 def folder_of(home):
@@ -86,16 +87,15 @@ def test_person_teaches_through_the_page(tmp_path, answering):
     people, said = answering(tmp_path), []
     result = teach(
         "Pendulum-v1",
-        settings=TINY,
         home=tmp_path,
         labelling=LabellingSettings(goal="stand still"),
         report=said.append,
-        **OPTIONS,
+        **OPTIONS | QUICK,
     )
-    assert result.labels == 16
+    assert result.labels == 8
     with LabelStore.open(result.folder / "labels.sqlite") as store:
         counts = store.counts()
-        assert (counts.queries, counts.labels, counts.pending) == (16, 16, 0)
+        assert (counts.queries, counts.labels, counts.pending) == (8, 8, 0)
         assert {pair.who for pair in store.labelled(0)} == {"me"}
         assert LabelQueue(store).goal() == "stand still"
         # A hidden repeat, which a chance of one in twenty puts among them, has no opinion.
@@ -105,10 +105,10 @@ def test_person_teaches_through_the_page(tmp_path, answering):
         assert later["left"].shape == (2, 5)
         assert (later["left"][1] >= 0).all()
     (me,) = people
-    assert len(me.acknowledged) >= 16
+    assert len(me.acknowledged) >= 8
     status = read_status(result.folder)
     assert status.doing == "finished"
-    assert "16 labels" in status.result
+    assert "8 labels" in status.result
     assert status.episode is not None
     assert (result.folder / "films" / status.episode.file).exists()
     assert any("compare clips at http://127.0.0.1:" in (p.note or "") for p in said)
@@ -256,7 +256,7 @@ def test_all_answers_are_waited_for_with_few_phases(tmp_path, answering, phases)
 @pytest.mark.medium
 def test_dead_page_restarts_on_the_same_port(tmp_path, answering, person):
     run = threading.Thread(
-        target=teach, args=("Pendulum-v1",), kwargs={"settings": TINY, "home": tmp_path, **OPTIONS}
+        target=teach, args=("Pendulum-v1",), kwargs={"home": tmp_path, **OPTIONS, **QUICK}
     )
     run.start()
     folder = folder_of(tmp_path)
@@ -267,7 +267,7 @@ def test_dead_page_restarts_on_the_same_port(tmp_path, answering, person):
     labeller.answer_until(over(folder))
     run.join(60)
     with LabelStore.open(folder / "labels.sqlite") as store:
-        assert store.counts().labels == 16
+        assert store.counts().labels == 8
     assert not pages_of(folder), "the page ends with the run"
 
 
@@ -295,8 +295,9 @@ os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
 @pytest.mark.parametrize(("key", "status"), [(b"\x1b[D", 0), (b"q", 130)])
 def test_person_teaches_in_the_terminal(tmp_path, key, status):
     """Arrows answer to the end; after a quit the command to resume is printed."""
-    settings = [f"--set={name}={value}" for name, value in TINY.items() if name != "hidden"]
-    numbers = ["--labels", "8", "--env-steps", str(4 * 16 * 6), *settings]
+    settings = TINY | {"phases": 2}
+    options = [f"--set={name}={value}" for name, value in settings.items() if name != "hidden"]
+    numbers = ["--labels", "4", "--env-steps", str(4 * 16 * 2), *options]
     command = ["teach", "Pendulum-v1", "--teacher", "terminal", "--json", "--home", str(tmp_path)]
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -312,7 +313,7 @@ def test_person_teaches_in_the_terminal(tmp_path, key, status):
     while process.poll() is None and time.monotonic() < until:
         if select.select([ours], [], [], 0.1)[0]:
             shown += os.read(ours, 65536)
-        if b"of 8 answers" in shown and time.monotonic() > pressed + 0.3:
+        if b"of 4 answers" in shown and time.monotonic() > pressed + 0.3:
             pressed = time.monotonic()
             os.write(ours, key)
     while select.select([ours], [], [], 0.1)[0]:
@@ -320,7 +321,7 @@ def test_person_teaches_in_the_terminal(tmp_path, key, status):
     output, _ = process.communicate(timeout=60)
     assert process.returncode == status, shown[-2000:]
     if status == 0:
-        assert json.loads(output)["labels"] == 8
+        assert json.loads(output)["labels"] == 4
     else:
         assert b"resume with: backflip resume" in shown
         assert output == b""
@@ -503,14 +504,15 @@ def test_invalid_sources_are_reported_before_training(tmp_path, changes, message
 
 @pytest.mark.medium
 def test_labels_of_another_environment_or_clip_length_are_refused(tmp_path):
-    options = dict(OPTIONS, teacher="oracle", settings=TINY, home=tmp_path)
+    options = dict(OPTIONS, teacher="oracle", settings=TINY | {"phases": 1}, home=tmp_path)
+    options |= {"labels": 2, "env_steps": 4 * 16}
     source = teach("Pendulum-v1", **options)
     options["labels"] = None
     with pytest.raises(UsageError, match=r"have 5 env steps, those of this run 6; try --set clip"):
         teach(
             "Pendulum-v1",
             labels_from=source.run,
-            **options | {"settings": TINY | {"clip_length": 6}},
+            **options | {"settings": TINY | {"phases": 1, "clip_length": 6}},
         )
     with pytest.raises(UsageError, match="another environment"):
         teach("Acrobot-v1", labels_from=source.run, **options)

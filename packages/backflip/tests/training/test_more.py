@@ -283,8 +283,8 @@ def test_open_queries_of_a_stopped_parent_count_towards_the_labels_of_its_child(
 
 @pytest.mark.medium
 def test_without_env_steps_each_label_gets_as_many_as_so_far(tmp_path: Path) -> None:
-    parent = taught(tmp_path, seeds=1)
-    child = teach_more(parent.run, labels=4, home=tmp_path)
+    parent = taught(tmp_path, seeds=1, labels=4)
+    child = teach_more(parent.run, labels=2, home=tmp_path)
     assert child.own_env_steps == parent.env_steps // 2
 
 

@@ -56,6 +56,22 @@ def tiny(home, algorithm, env, **options):
     return teach(env, algorithm=algorithm, **({"seeds": 2, "env_steps": 384} | fixed | options))
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A function that returns the result and the notes of a run, made once for each argument."""
+    made = {}
+
+    def run(algorithm, env, **options):
+        arguments = repr((algorithm, env, options))
+        if arguments not in made:
+            home, notes = tmp_path_factory.mktemp("home"), []
+            result = tiny(home, algorithm, env, report=lambda p: notes.append(p.note), **options)
+            made[arguments] = result, notes
+        return made[arguments]
+
+    return run
+
+
 def saved(folder):
     return load_arrays(folder / "checkpoint.safetensors").arrays
 
@@ -74,9 +90,8 @@ def saved(folder):
         ("cem", "CartPole-v1", {"env_steps": 3 * 4 * 500}),
     ],
 )
-def test_every_algorithm_learns_from_preferences_to_the_end(tmp_path, algorithm, env, options):
-    notes = []
-    result = tiny(tmp_path, algorithm, env, report=lambda p: notes.append(p.note), **options)
+def test_every_algorithm_learns_from_preferences_to_the_end(whole, algorithm, env, options):
+    result, notes = whole(algorithm, env, **options)
     assert (result.algorithm, result.labels) == (algorithm, LABELS)
     assert np.isfinite(result.returns).all()
     line = (
@@ -96,8 +111,8 @@ def test_every_algorithm_learns_from_preferences_to_the_end(tmp_path, algorithm,
 
 
 @pytest.mark.medium
-def test_the_env_steps_before_learning_count_and_fill_the_replay(tmp_path):
-    result = tiny(tmp_path, "dqn", "CartPole-v1", seeds=1)
+def test_the_env_steps_before_learning_count_and_fill_the_replay(whole):
+    result, _ = whole("dqn", "CartPole-v1")
     assert result.env_steps == 384
     records = read_metrics(result.folder, "train").records
     assert records[0]["env_steps"] == 64 + 4 * 8, "two random rollouts of 32, and one to learn from"
@@ -114,10 +129,10 @@ def test_the_env_steps_before_learning_count_and_fill_the_replay(tmp_path):
 )
 @pytest.mark.parametrize("saves", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_stopped_and_resumed_run_has_the_same_bits(
-    tmp_path, monkeypatch, algorithm, env, options, saves
+    whole, tmp_path, monkeypatch, algorithm, env, options, saves
 ):
     """Stopped after no phase, or after one; the replay is part of the checkpoint."""
-    never = tiny(tmp_path / "never", algorithm, env, **options)
+    never, _ = whole(algorithm, env, **options)
     original, called = Session.save, 0
 
     def stopped(*args, **fields):
@@ -236,7 +251,7 @@ class Environments:
 @pytest.mark.medium
 def test_every_environment_outside_jax_is_closed(tmp_path, monkeypatch):
     environments = Environments(monkeypatch)
-    options = {"env_args": {"max_episode_steps": 20}, "seeds": 1, "env_steps": 192}
+    options = {"env_args": {"max_episode_steps": 20}, "env_steps": 192}
     tiny(tmp_path, "td3", "gymnasium:Pendulum-v1", **options)
     environments.check_closed()
 
@@ -278,23 +293,44 @@ def is_exploring(record):
     return abs(record["reward_mean"]) < 0.01 < record["reward_std"] < 0.2
 
 
+EXPLORING_DQN = {
+    "pretrain_env_steps": 64,
+    "recent_share": 0.5,
+    "recent_env_steps": 64,
+    "queries": "information",
+}
+
+
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("algorithm", "env", "options"),
     [
-        ("dqn", "CartPole-v1", {}),
-        ("sac", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
-        ("a2c", "Pendulum-v1", {"env_steps": 640}),
+        ("dqn", "CartPole-v1", {"settings": EXPLORING_DQN}),
+        (
+            "sac",
+            "gymnasium:Pendulum-v1",
+            {
+                "settings": {"pretrain_env_steps": 96},
+                "env_args": {"max_episode_steps": 20},
+                "seeds": 1,
+            },
+        ),
+        (
+            "a2c",
+            "Pendulum-v1",
+            {"settings": {"pretrain_env_steps": 96}, "env_steps": 640, "seeds": 1},
+        ),
     ],
 )
-def test_a_run_explores_before_its_first_queries(tmp_path, algorithm, env, options):
-    result = tiny(tmp_path, algorithm, env, settings={"pretrain_env_steps": 96}, seeds=1, **options)
+def test_a_run_explores_before_its_first_queries(whole, algorithm, env, options):
+    result, _ = whole(algorithm, env, **options)
     assert result.labels == LABELS
     with LabelStore.open(result.folder / "labels.sqlite") as store:
         asked_at = [pair.env_steps for pair in store.labelled(0)]
     random = 0 if algorithm == "a2c" else 64
     each = 64 if algorithm == "a2c" else 32
-    assert asked_at[0] == random + -(-96 // each) * each
+    exploring = options["settings"]["pretrain_env_steps"]
+    assert asked_at[0] == random + -(-exploring // each) * each
     records = read_metrics(result.folder, "train").records
     assert records[-1]["env_steps"] == result.env_steps
     first = [one for one in records if one["env_steps"] <= asked_at[0]]
@@ -306,18 +342,11 @@ def test_a_run_explores_before_its_first_queries(tmp_path, algorithm, env, optio
 @pytest.mark.parametrize(
     "saves", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
 )
-def test_a_stopped_and_resumed_run_that_explores_has_the_same_bits(tmp_path, monkeypatch, saves):
-    settings = {
-        "pretrain_env_steps": 64,
-        "recent_share": 0.5,
-        "recent_env_steps": 64,
-        "queries": "information",
-    }
-
-    def run(home):
-        return tiny(home, "dqn", "CartPole-v1", settings=dict(settings))
-
-    never, original, called = run(tmp_path / "never"), Session.save, 0
+def test_a_stopped_and_resumed_run_that_explores_has_the_same_bits(
+    whole, tmp_path, monkeypatch, saves
+):
+    never, _ = whole("dqn", "CartPole-v1", settings=EXPLORING_DQN)
+    original, called = Session.save, 0
 
     def stopped(*args, **fields):
         nonlocal called
@@ -329,7 +358,7 @@ def test_a_stopped_and_resumed_run_that_explores_has_the_same_bits(tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr(Session, "save", stopped)
         with pytest.raises(Interrupted):
-            run(tmp_path / "stopped")
+            tiny(tmp_path / "stopped", "dqn", "CartPole-v1", settings=EXPLORING_DQN)
     again = resume_teach(find_run(tmp_path / "stopped", "latest"))
     one, other = saved(never.folder), saved(again.folder)
     for name, array in one.items():
@@ -345,7 +374,15 @@ def test_while_all_answers_are_ties_the_policy_explores(tmp_path):
     assert not np.asarray(saved(result.folder)["reward.weights"]).any()
 
 
-@pytest.mark.parametrize("queries", ["uniform", "disagreement", "information", "coverage"])
+@pytest.mark.parametrize(
+    "queries",
+    [
+        "uniform",
+        pytest.param("disagreement", marks=pytest.mark.slow),  # the default of other tests
+        pytest.param("information", marks=pytest.mark.slow),  # also that of `EXPLORING_DQN`
+        "coverage",
+    ],
+)
 @pytest.mark.medium
 def test_every_way_to_choose_queries_spends_the_budget(tmp_path, queries):
     settings = {"queries": queries, "stages": 2}
@@ -354,7 +391,9 @@ def test_every_way_to_choose_queries_spends_the_budget(tmp_path, queries):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("queries", ["information", "coverage"])
+@pytest.mark.parametrize(
+    "queries", ["information", pytest.param("coverage", marks=pytest.mark.slow)]
+)
 def test_a_model_without_an_embedding_is_asked_for_its_members(tmp_path, queries):
     settings = {"queries": queries, "reward_model": "network"}
     result = tiny(tmp_path, "a2c", "Pendulum-v1", settings=settings, env_steps=640, seeds=1)

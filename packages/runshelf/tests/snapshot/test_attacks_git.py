@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -57,8 +58,8 @@ def hostile(folder: Path, attack: Hostile) -> tuple[Path, Path]:
     return root, mark
 
 
-def run_in_terminal(root: Path, words: tuple[str, ...]) -> None:
-    """Run git as a person does, with a terminal for what it prints, until it or 5 s end."""
+def run_in_terminal(root: Path, words: tuple[str, ...], mark: Path) -> None:
+    """Run git as a person does, in a terminal, until it ends, `mark` is there or 5 s are over."""
     ours, terminal = pty.openpty()
     process = subprocess.Popen(
         ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
@@ -70,8 +71,12 @@ def run_in_terminal(root: Path, words: tuple[str, ...]) -> None:
         start_new_session=True,
     )
     try:
-        with suppress(subprocess.TimeoutExpired):
-            process.communicate(b"protocol=https\nhost=example.com\n\n", timeout=5)
+        assert process.stdin is not None
+        with process.stdin, suppress(BrokenPipeError):
+            process.stdin.write(b"protocol=https\nhost=example.com\n\n")
+        until = time.monotonic() + 5
+        while process.poll() is None and not mark.exists() and time.monotonic() < until:
+            time.sleep(0.02)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -94,7 +99,7 @@ def test_a_hostile_repository_runs_nothing(
     attack = HOSTILE[name]
     monkeypatch.setenv("PATH", f"{older_git(tmp_path / 'bin')}:{os.environ['PATH']}")
     shown, mark = hostile(tmp_path / "shown", attack)
-    run_in_terminal(shown, attack.shown_by)
+    run_in_terminal(shown, attack.shown_by, mark)
     assert mark.exists(), "git does not run the program: this is no attack"
     root, mark = hostile(tmp_path / "attacked", attack)
     command = [sys.executable, "-m", "runshelf", "run", "--home", str(tmp_path / "home"), "true"]

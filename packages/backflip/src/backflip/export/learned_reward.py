@@ -23,7 +23,7 @@ from backflip.training.initial_labels import REWARD
 from backflip.training.named_code import refuse_code_of
 from backflip.training.policy import DAMAGED, POLICY
 from backflip.training.spec_json import spec_from_json
-from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_config import saved_teaching
 from runshelf.errors import DamagedFile, UsageError, UserFacingError, one_line
 from runshelf.received_json import parse_record
 from runshelf.store.records import from_json
@@ -257,7 +257,7 @@ def load_learned_reward(run: Run, seed: int | None = None) -> LearnedReward:
     path = run.folder / CHECKPOINT
     arrays = _arrays_of_reward(path)
     try:
-        spec, config = _spec_of_run(run), TeachConfig(**run.config["teaching"])
+        spec, config = _spec_of_run(run), saved_teaching(run.config["teaching"])
     except DAMAGED as error:
         raise DamagedFile(f"run `{run.short}` was not written by this backflip") from error
     if any(array.shape[:1] != (len(run.seeds),) for array in arrays.values()):
