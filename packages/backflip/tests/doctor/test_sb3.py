@@ -129,6 +129,7 @@ def test_the_callback_sees_the_replay(tmp_path: Path) -> None:
     assert (log.algorithm, log.env, log.planned) == ("dqn", "CartPole-v1", 12_000)
     assert list(log.signals["q_mean"].x) == [500.0 * n for n in range(1, 25)]
     assert log.has("q_mean", "target_mean", "td_error_abs_mean", "epsilon", "reward_min")
+    assert log.has("obs_abs_mean", "obs_std_min", "obs_std_max")
     assert {"Q-BOUND", "Q-TARGET-STILL"} <= {one.check.id for one in diagnose(log).fine}
 
 

@@ -217,6 +217,9 @@ class DoctorCallback(BaseCallback):
             "target_mean": goal.mean(),
             "td_error_abs_mean": np.abs(goal - q).mean(),
         }
+        seen = batch.observations
+        if torch.is_tensor(seen):  # not a dictionary
+            found |= _of_observations(seen.cpu().numpy())
         return {**found, **_of_rewards(batch.rewards.cpu().numpy())}
 
     def _of_episodes(self) -> dict[str, Any]:
