@@ -232,6 +232,31 @@ def test_a_run_of_ours_has_a_log_for_each_seed(tmp_path):
     assert [log.seed for log in find_logs(tmp_path, str(folder), {})] == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("teacher", "has_return"),
+    [
+        (None, True),
+        ("oracle", True),
+        ("noisy:mistake=0.1", True),
+        ("mine:wants", False),
+        ("human", False),
+    ],
+)
+def test_the_true_return_says_nothing_where_a_teacher_may_want_something_else(
+    tmp_path, teacher, has_return
+):
+    falls = [
+        {"seed": 0, "env_steps": 1_000 * n, "episodes": 1, "episode_return_mean": -10.0 * n + n % 2}
+        for n in range(1, 61)
+    ]
+    config = {"settings": {"env_steps": 60_000}} | ({} if teacher is None else {"teacher": teacher})
+    folder = make_run(tmp_path, 1, records=falls, config=config, algorithm="ppo", seeds=[0])
+    (log,) = logs_of_run(open_run(folder))
+    assert log.has("episode_return_mean") == has_return
+    found = {one.check.id for one in diagnose(log).findings}
+    assert found == ({"ENV-WORSE"} if has_return else set())
+
+
 def test_a_run_with_other_arguments_is_in_another_environment(tmp_path):
     about = {"command": "train", "env": "Pendulum-v1", "algorithm": "ppo", "argv": ["train"]}
     config = {"env_args": {"gravity": 5.0}, "settings": {}}
