@@ -101,7 +101,7 @@ def test_nothing_comes_from_the_checkout(python: Path, tmp_path: Path) -> None:
 
 
 def test_runshelf_records_and_serves(python: Path, tmp_path: Path) -> None:
-    run(python, "runshelf", "run", "--", "python", "-c", "print('hello')", cwd=tmp_path)
+    run(python, "runshelf", "run", "--", "python3", "-c", "print('hello')", cwd=tmp_path)
     rows = json.loads(run(python, "runshelf", "runs", "--json", cwd=tmp_path))["runs"]
     assert [row["state"] for row in rows] == ["finished"]
     assert "hello" in run(python, "runshelf", "show", "latest", "--output", cwd=tmp_path)

@@ -88,7 +88,7 @@ def test_a_failing_command_is_a_failure(tmp_path: Path, capfd: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("commands", "message"),
     [
-        ({"A": "python x.py {seed}"}, "no command for `B`"),
+        ({"A": "sh x.sh {seed}"}, "no command for `B`"),
         ({"A": "no-such-program {seed}", "B": "x {seed}"}, "there is no program"),
         ({"A": "python 'x {seed}", "B": "x {seed}"}, "No closing quotation"),
     ],
