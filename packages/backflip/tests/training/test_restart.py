@@ -91,6 +91,7 @@ def test_schedules_of_a_new_start_end_with_the_run() -> None:
     assert with_schedules_of(config, 0.01).updates == 1
     shares = [TeachConfig(restart_at=at).schedule_share for at in (0.0, 0.3, 1.0)]
     assert shares == pytest.approx([1.0, 0.7, 1.0])
+    assert TeachConfig(restart_at=0.98, phases=20).schedule_share == 1.0, "no phase begins so late"
     assert TeachConfig(restart_at=0.3, restart_schedules=False).schedule_share == 1.0
     assert saved_teaching({"restart_at": 0.3}).schedule_share == 1.0, "a run of before"
 

@@ -20,6 +20,7 @@ from backflip.core.spec import EnvSpec
 from backflip.preferences.ask import MOST_AT_ONCE, Ask
 from backflip.rewards.interface import LABELS_ONLY, FitSettings
 from backflip.rewards.representations.contacts import has_contacts
+from backflip.training.restart import restart_phase
 from runshelf.errors import UsageError
 
 # Env steps of a phase, of all environments together, that clips are cut from. Images take memory.
@@ -30,7 +31,9 @@ MOST_CROPS = 100  # of each label: what counts in each step of each crop is kept
 
 # Of old runs, which have no such settings.
 OLD_RUN: dict[str, Any] = {
-    **{"reward_model": "linear", "fresh_share": 0.0, "restart_schedules": False}
+    "reward_model": "linear",
+    "fresh_share": 0.0,
+    "restart_schedules": False,
 }
 
 
@@ -112,8 +115,9 @@ class TeachConfig:
 
     @property
     def schedule_share(self) -> float:
-        """The share of the updates that a schedule lasts: those from the new start on."""
-        return 1.0 - self.restart_at if self.restart_schedules and self.restart_at < 1 else 1.0
+        """The share of the updates that a schedule lasts: those from a new start on, else all."""
+        starts = restart_phase(self.restart_at, self.phases) is not None
+        return 1.0 - self.restart_at if starts and self.restart_schedules else 1.0
 
     @property
     def fit_settings(self) -> FitSettings:
