@@ -7,6 +7,7 @@ from packages.backflip.tests.doctor.log_writers import sb3
 
 from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.log import SAVED
+from backflip.doctor.reading import saved_models
 from backflip.doctor.reading.find import find_logs
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import POLICY
@@ -39,6 +40,21 @@ def test_other_files_are_no_models(tmp_path):
     (tmp_path / "vec_normalize.pkl").write_bytes(bytes(9))
     (tmp_path / "link.zip").symlink_to("/dev/zero")
     assert unneeded_mib(tmp_path) is None
+
+
+def test_hostile_archives_are_left_out(tmp_path, monkeypatch):
+    model(tmp_path / "model.zip")
+    whole = (tmp_path / "model.zip").read_bytes()
+    at = whole.rindex(b"PK\x01\x02")
+    other_version = whole[: at + 6] + b"\xff\xff" + whole[at + 8 :]
+    bad_name = whole[: at + 8] + b"\x00\x08" + whole[at + 10 :].replace(b"policy", b"\xff\xfelicy")
+    for content in (whole[:-8], other_version, bad_name, b""):
+        (tmp_path / "model.zip").write_bytes(content)
+        assert unneeded_mib(tmp_path) is None
+    (tmp_path / "model.zip").write_bytes(whole)
+    assert unneeded_mib(tmp_path) is not None
+    monkeypatch.setattr(saved_models, "MOST_LISTED", 100)
+    assert unneeded_mib(tmp_path) is None, "the list of contents is too long"
 
 
 def test_a_folder_with_large_models_has_a_remark(tmp_path):

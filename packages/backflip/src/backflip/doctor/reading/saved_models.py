@@ -7,6 +7,8 @@ from pathlib import Path
 MIB = 2**20
 DEEPEST = 2  # folders below that of the log
 MOST = 1_000  # files that are looked at
+MOST_LISTED = 2**20  # bytes of an archive's list of contents: a hostile one could fill the memory
+END = 2**16 + 42  # bytes: the last record with its comment, and what locates that of ZIP64
 REPLAY = "replay_buffer"  # in the names of Stable-Baselines3's `CheckpointCallback`
 
 
@@ -58,10 +60,20 @@ def _unneeded(path: Path) -> list[int]:
     try:
         if path.suffix == ".pkl" and REPLAY in path.name:
             return [path.stat().st_size]
-        if path.suffix != ".zip" or not zipfile.is_zipfile(path):
+        if path.suffix != ".zip" or not _is_small_list(path):
             return []
         with zipfile.ZipFile(path) as archive:
             parts = [one for one in archive.infolist() if one.filename.endswith(".pth")]
-    except (OSError, zipfile.BadZipFile):
+    except (OSError, ValueError, OverflowError, NotImplementedError, zipfile.BadZipFile):
         return []
     return [one.compress_size for one in parts if "optimizer" in one.filename]
+
+
+def _is_small_list(path: Path) -> bool:
+    """Return whether the end of a ZIP archive says that its list of contents is small."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - END))
+        tail = file.read(END)
+    at = tail.rfind(b"PK\x05\x06")
+    size = int.from_bytes(tail[at + 12 : at + 16], "little")
+    return at >= 0 and b"PK\x06\x07" not in tail and size <= MOST_LISTED  # of ZIP64: elsewhere

@@ -181,7 +181,7 @@ def _search(
     First those with one active group. Then, the most probable one first, the neighbours of each
     that is not improbable. So a missing one is a neighbour of improbable ones only, or would be
     improbable even if it were sure of every answer. Steps begin at the neighbour's logits. Without
-    labels all models are equally probable and their weights are 0, so the first ones do.
+    labels all models are equally probable and their weights are 0, so the first ones are enough.
     """
     log_prior, near = _log_prior(grid), _neighbours(grid)
     most = log_prior + _largest_evidence(grid, left_preferred)
