@@ -21,6 +21,14 @@ runtime.prepare()
 """
 
 
+COMPILES = """
+from backflip.training import runtime
+import jax
+runtime.prepare()
+print(jax.jit(lambda x: 2 * x)(21.0))
+"""
+
+
 def prepared(**environment: str) -> list[object]:
     """Return devices and cache folder of a new process."""
     ours = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
@@ -35,6 +43,20 @@ def test_defaults_for_cores_and_cache_yield_to_environment_variables(tmp_path: P
     home = str(tmp_path)
     assert prepared(XDG_CACHE_HOME=home) == [cores, f"{home}/backflip/jax"]
     assert prepared(JAX_NUM_CPU_DEVICES="3", JAX_COMPILATION_CACHE_DIR=home) == [3, home]
+
+
+@pytest.mark.medium
+def test_an_unfinished_entry_of_the_cache_is_compiled_without_a_warning(tmp_path: Path) -> None:
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", COMPILES]
+    subprocess.run(command, env=environment, check=True)
+    entries = list(tmp_path.glob("*-cache"))
+    for entry in entries:
+        os.truncate(entry, entry.stat().st_size // 2)
+    again = subprocess.run(command, env=environment, check=True, text=True, capture_output=True)
+    assert entries
+    assert again.stdout == "42.0\n"
+    assert again.stderr == ""
 
 
 def test_the_home_is_set_by_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:

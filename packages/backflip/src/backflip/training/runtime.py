@@ -5,6 +5,7 @@ import ctypes
 import os
 import resource
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,13 +22,15 @@ def prepare() -> None:
     """Configure JAX to use all cores and to cache compiled programs on disk.
 
     There is one CPU device for each usable core, unless a number is set or JAX was used before.
-    The cache is `$XDG_CACHE_HOME/backflip/jax`, or JAX_COMPILATION_CACHE_DIR if set.
+    The cache is `$XDG_CACHE_HOME/backflip/jax`, or JAX_COMPILATION_CACHE_DIR if set. Where it holds
+    an unfinished entry, the program is compiled without a warning.
     """
     config: Any = jax.config  # pyright does not know its options
     if config.jax_num_cpu_devices < 1:
         with contextlib.suppress(RuntimeError):  # JAX was used before
             jax.config.update("jax_num_cpu_devices", usable_cores())
     _prepare_cache()
+    _expect_unfinished_entries()
     _share_free_memory()
 
 
@@ -71,3 +74,11 @@ def _prepare_cache() -> None:
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     jax.config.update("jax_compilation_cache_dir", str(caches / "backflip" / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST_CACHED_SECONDS)
+
+
+def _expect_unfinished_entries() -> None:
+    """Ignore JAX's warning about an entry that another process still writes, or was killed writing.
+
+    JAX writes entries in place, so runs that start at the same moment read parts of them.
+    """
+    warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry")
