@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from effect import has_effect
+from rldebugger import OF_LOSS_CURVES, warnings_of
 
 from backflip.doctor.diagnosis import Diagnosis
 
@@ -24,6 +25,8 @@ class Row(NamedTuple):
         found_logged: the same from what the library logs.
         found_other: the same from what it logs, with or without the environment's name.
         by_return: the same from the curve of the return alone.
+        by_rldebugger: the same by RLDebugger's rules.
+        by_few_rules: the same by its rules that do not look at the curve of a loss.
         first, among_three: share of the seeds with a finding whose true cause is in that place.
         since: median share of the budget after which the first finding was there.
     """
@@ -35,6 +38,8 @@ class Row(NamedTuple):
     found_logged: float
     found_other: float
     by_return: float
+    by_rldebugger: float
+    by_few_rules: float
     first: float
     among_three: float
     since: float
@@ -60,6 +65,16 @@ class Healthy(NamedTuple):
     def suspect(self) -> int:
         """How many seeds the return alone would put under suspicion."""
         return sum(map(_by_return, self.found))
+
+    @property
+    def by_rldebugger(self) -> int:
+        """How many seeds RLDebugger's rules would put under suspicion."""
+        return sum(map(_by_rldebugger, self.found))
+
+    @property
+    def by_few_rules(self) -> int:
+        """The same by its rules that do not look at the curve of a loss."""
+        return sum(map(_by_few_rules, self.found))
 
 
 def row(
@@ -89,7 +104,9 @@ def row(
         _share([bool(one.findings) for one in full]),
         _share([bool(one.findings) for one in logged]),
         _share([bool(one.findings) for one in other]),
-        _share([_by_return(one) for one in best]),
+        _share(list(map(_by_return, best))),
+        _share(list(map(_by_rldebugger, best))),
+        _share(list(map(_by_few_rules, best))),
         _share([rank == 0 for rank in ranks]),
         _share([rank < 3 for rank in ranks]),
         float(np.median([_since(one) for one in hits])) if hits else float("nan"),
@@ -103,6 +120,14 @@ def _share(values: Sequence[bool]) -> float:
 def _by_return(one: Diagnosis) -> bool:
     """Return whether the curve of the return alone would have raised suspicion."""
     return any(m.check.id in RETURN_ALONE for m in (*one.findings, *one.warnings, *one.remarks))
+
+
+def _by_rldebugger(one: Diagnosis) -> bool:
+    return bool(warnings_of(one.log))
+
+
+def _by_few_rules(one: Diagnosis) -> bool:
+    return bool(set(warnings_of(one.log)) - OF_LOSS_CURVES)
 
 
 def _rank(one: Diagnosis, causes: Sequence[str]) -> int:
@@ -141,12 +166,17 @@ def summary(
         f"| the same from {logged} | {_mean([row.found_logged for row in real])} |",
         f"| the same from {other} | {_mean([row.found_other for row in real])} |",
         f"| the same by the return alone | {_mean([row.by_return for row in real])} |",
+        f"| the same by RLDebugger's rules | {_mean([row.by_rldebugger for row in real])} |",
+        f"| the same by those that look at no loss | {_mean([row.by_few_rules for row in real])} |",
         f"| true cause first, of the seeds with a finding | {_mean([r.first for r in real])} |",
         f"| true cause among the first three | {_mean([row.among_three for row in real])} |",
         f"| faults found before 20 % of the budget | {_mean(early)} |",
         f"| seeds with a finding, faults without effect | {_mean([best_of(r) for r in quiet])} |",
         f"| healthy seeds with a finding | {alarms} of {seeds} ({alarms / max(seeds, 1):.1%}) |",
         f"| the same by the return alone | {sum(one.suspect for one in healthy)} of {seeds} |",
+        f"| the same by RLDebugger's rules | {sum(h.by_rldebugger for h in healthy)} of {seeds} |",
+        "| the same by those that look at no loss | "
+        f"{sum(one.by_few_rules for one in healthy)} of {seeds} |",
         f"| healthy seeds with a warning only | {warned} of {seeds} |",
     ]
 

@@ -14,6 +14,7 @@ from backflip.doctor.log import Log, Signal
 from backflip.doctor.reading.log_files import logs_in
 
 store = module_at("benchmarks/faults/store.py")
+rldebugger = module_at("benchmarks/faults/rldebugger.py")
 LISTS = [module_at(f"benchmarks/faults/peers/{name}_faults.py") for name in ("sb3", "cleanrl")]
 
 
@@ -69,6 +70,67 @@ def test_a_log_without_signals_is_kept(tmp_path: Path) -> None:
     first, second = store.load(tmp_path / "kept.npz")[0]
     assert (first.algorithm, first.end, second.end) == ("dqn", 0.0, 2.0)
     assert not diagnose(first).can_tell
+
+
+SHARE = np.arange(101) / 100
+FALLING = 1.0 - 0.9 * SHARE
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "rule"),
+    [
+        ("entropy", 0.29 - 0.2 * SHARE, "entropy starts low"),
+        ("entropy", 0.5 + 10.2 * SHARE, "entropy rises"),
+        ("entropy", np.full(101, 0.6), "entropy stays"),
+        ("entropy", FALLING - 3 * np.isin(np.arange(101), (11, 12, 13)), "entropy falls fast"),
+        ("entropy", FALLING + 0.25 * (np.arange(101) % 2) * (SHARE > 0.5), "entropy fluctuates"),
+        ("approx_kl", np.where(SHARE == 0.3, 0.11, 0.01), "KL is high"),
+        ("value_loss", np.where(SHARE == 0.3, np.nan, 0.8**SHARE), "loss is not finite"),
+        ("q_loss", 0.96 ** np.arange(101), "loss stays"),
+        ("q_loss", 2.0 ** np.arange(5), "loss diverges"),
+        ("q_loss", 1.5 + np.arange(101) % 2, "loss fluctuates"),
+        ("episode_return_mean", np.full(101, 9.0), "returns vary little"),
+        ("epsilon", np.full(101, 0.1), "exploration starts elsewhere"),
+        ("epsilon", 0.95 * 1.02 ** np.arange(101), "exploration rises"),
+        ("epsilon", np.where(SHARE < 0.5, 1.0, 0.1), "exploration jumps"),
+        ("target_update_ratio", np.zeros(101), "target network stays"),
+        ("target_error_max", np.full(101, 1e-3), "targets are others"),
+        ("obs_abs_mean", np.full(101, 11.0), "observations are large"),
+        ("obs_std_max", np.full(101, 1e-4), "observations stay"),
+        ("reward_min", np.full(101, -11.0), "rewards are large"),
+    ],
+)
+def test_each_rule_of_the_other_tool_warns_of_what_it_names(
+    name: str, values: np.ndarray[Any, Any], rule: str
+) -> None:
+    assert rule in rldebugger.warnings_of(_dqn_log(**{name: values}))
+
+
+def test_the_rules_of_the_other_tool_pass_a_run_as_they_expect_it() -> None:
+    returns = 100 * SHARE + 30 * np.sin(np.arange(101) ** 2)
+    log = _dqn_log(
+        entropy=FALLING,
+        approx_kl=0.01 * FALLING,
+        q_loss=0.9 ** np.arange(101),
+        episode_return_mean=returns,
+        epsilon=0.98 - 0.9 * SHARE,
+        target_update_ratio=0.1 * (np.arange(101) % 10 == 9),
+        target_error_max=np.full(101, 1e-6),
+        obs_abs_mean=np.full(101, 9.0),
+        reward_max=np.full(101, 9.0),
+    )
+    assert rldebugger.warnings_of(log) == []
+    assert rldebugger.warnings_of(_dqn_log()) == []
+
+
+def _dqn_log(**signals: np.ndarray[Any, Any]) -> Log:
+    if "entropy" in signals:
+        signals["entropy_max"] = np.full(101, np.log(3))
+    found = {
+        name: Signal(np.linspace(0, 1e4, len(values)), values, name)
+        for name, values in signals.items()
+    }
+    return Log("made", "unknown", found, algorithm="dqn", planned=1e4)
 
 
 def _said(log: Log) -> list[tuple[str, bool, Any]]:
