@@ -40,9 +40,11 @@ def test_properties_of_drivers() -> None:
     native, host = (driver_of(where, learner()) for where in ("native", "host"))
     assert isinstance(native, Driver)
     assert isinstance(host, Driver)
-    facts = ("runs_compiled", "episodes_survive_phases", "checks_env_steps", "copies_of_learners")
-    assert [getattr(native, fact) for fact in facts] == [True, True, False, 2]
-    assert [getattr(host, fact) for fact in facts] == [False, False, True, 1]
+    facts = ("runs_compiled", "episodes_survive_phases", "checks_env_steps")
+    assert [getattr(native, fact) for fact in facts] == [True, True, False]
+    assert [getattr(host, fact) for fact in facts] == [False, False, True]
+    assert [native.copies_of_learners(seeds) for seeds in (1, 2)] == [2, 4]
+    assert host.copies_of_learners(2) == 2
 
 
 @pytest.mark.medium

@@ -55,3 +55,24 @@ def test_only_a_learned_reward_needs_the_successors_of_images(learned_reward: bo
     plan = built.driver.algorithm.replay
     assert plan is not None
     assert plan.keeps_successors == learned_reward
+
+
+SHORT = {"env_steps": 1_000, "learning_starts": 64, "batch_size": 8, "hidden": (4,)}
+
+
+def test_a_replay_has_rows_for_the_run_and_one_rollout_more() -> None:
+    plan = build("sac", "Pendulum-v1", env_args={}, settings=SHORT).driver.algorithm
+    assert plan.replay is not None
+    rollout = plan.num_envs * plan.rollout_length
+    assert plan.replay.capacity % rollout == 0
+    assert 1_000 <= plan.replay.capacity - rollout < 1_000 + rollout
+    small = build("sac", "Pendulum-v1", env_args={}, settings=SHORT | {"buffer_size": 256})
+    assert small.driver.algorithm.replay is not None
+    assert small.driver.algorithm.replay.capacity == 256
+
+
+def test_a_prioritized_replay_keeps_its_capacity_since_its_tree_cannot_grow() -> None:
+    settings = {**SHORT, "prioritized": True, "buffer_size": 5_000}
+    plan = build("dqn", "CartPole-v1", env_args={}, settings=settings).driver.algorithm.replay
+    assert plan is not None
+    assert plan.capacity == 5_000

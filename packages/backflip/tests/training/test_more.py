@@ -14,6 +14,7 @@ from backflip.api import resume_teach, teach, teach_more
 from backflip.cli.main import main
 from backflip.core.checkpoint import load_arrays, save_arrays
 from backflip.preferences.labels import LabelStore
+from backflip.training import build
 from backflip.training.progress import Progress
 from backflip.training.result import Result
 from backflip.training.session import CHECKPOINT, Session
@@ -142,6 +143,24 @@ def test_an_interrupted_child_ends_with_the_same_bits_without_its_parent(
     resumed = resume_train(newest(tmp_path))
     assert resumed.env_steps == through.env_steps
     assert same(arrays(resumed.folder), arrays(through.folder))
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
+def test_a_replay_that_grows_with_the_run_has_the_bits_of_a_large_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: str
+) -> None:
+    settings = {**DQN, "prioritized": False, "buffer_size": 4_096}
+    host = env.startswith("gymnasium:")
+
+    def child(home: Path) -> dict[str, np.ndarray]:
+        options: dict[str, Any] = {"settings": settings, "env_args": SHORT if host else {}}
+        parent = train("dqn", env, env_steps=256, home=home, **options)
+        return arrays(train_more(parent.run, env_steps=256, home=home).folder)
+
+    grown = child(tmp_path / "grown")
+    monkeypatch.setattr(build, "_with_replay_of_the_run", lambda learner, updates: learner)
+    assert same(grown, child(tmp_path / "large"))
 
 
 @pytest.mark.medium

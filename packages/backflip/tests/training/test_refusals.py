@@ -189,8 +189,9 @@ def test_a_proposed_ratio_is_accepted(num_envs: int, rollout: int, ratio: float)
 
 @pytest.mark.parametrize("name", OFF_POLICY)
 def test_a_replay_that_does_not_fit_is_refused_with_the_numbers(name: str, tmp_path) -> None:
+    settings = {"buffer_size": 10**9, "env_steps": 10**9}
     with pytest.raises(UsageError, match=r"10 seeds x .* MiB, and .* MiB are free; try --set"):
-        train(name, env_of(name), seeds=10, settings={"buffer_size": 10**9}, home=tmp_path)
+        train(name, env_of(name), seeds=10, settings=settings, home=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -246,7 +247,7 @@ LONG = {"env_steps": 2_000_000_000}
 TOO_MUCH = [
     (
         "dqn",
-        {"buffer_size": 50_000_000},
+        {"buffer_size": 50_000_000, **LONG},
         "replay memory for 49,999,872 env steps: 4,101",
         "buffer",
     ),

@@ -261,7 +261,7 @@ def test_every_environment_outside_jax_is_closed(tmp_path, monkeypatch):
     [
         ({"reward_model": "no_such_module:Model"}, "no module `no_such_module`"),
         ({"learning_starts": 0}, "initial labels do not fit"),
-        ({"buffer_size": 10**9}, "replay memory"),
+        ({"buffer_size": 10**9, "env_steps": 10**9}, "replay memory"),
     ],
 )
 def test_every_environment_outside_jax_is_closed_when_teach_refuses(
@@ -281,7 +281,12 @@ def test_every_environment_outside_jax_is_closed_when_teach_refuses(
 def test_every_environment_outside_jax_is_closed_when_train_refuses(tmp_path, monkeypatch):
     environments = Environments(monkeypatch)
     with pytest.raises(UsageError, match="replay memory"):
-        train("td3", "gymnasium:Pendulum-v1", settings={"buffer_size": 10**9}, home=tmp_path)
+        train(
+            "td3",
+            "gymnasium:Pendulum-v1",
+            settings={"buffer_size": 10**9, "env_steps": 10**9},
+            home=tmp_path,
+        )
     environments.check_closed()
 
 

@@ -71,6 +71,15 @@ def stack_rows(trees: Sequence[Any]) -> Any:
     return jax.tree.map(stack, *trees)
 
 
+def copies(tree: Any, count: int) -> Any:
+    """Return a tree with a new leading axis of `count` equal rows, which share their memory."""
+
+    def repeated(array: Any) -> np.ndarray:
+        return np.broadcast_to(array, (count, *np.shape(array)))
+
+    return jax.tree.map(repeated, tree)
+
+
 def where_rows(condition: Bool[Array, " N"], yes: Any, no: Any) -> Any:
     """Return, row by row of two pytrees, `yes` where the condition holds, else `no`."""
 

@@ -167,9 +167,8 @@ class Driver(Protocol):
         """Why the environment's own `render()` gave no pictures; empty if it has none or works."""
         ...
 
-    @property
-    def copies_of_learners(self) -> int:
-        """Copies of the learners, replays included, that memory holds during a phase."""
+    def copies_of_learners(self, seeds: int) -> int:
+        """Most copies of the learners of `seeds` seeds in memory at once, replays included."""
         ...
 
     def start(self, seeds: Sequence[int]) -> Learner:

@@ -88,10 +88,10 @@ class HostDriver:
         """True: `HostEnv` refuses invalid observations and rewards at every env step."""
         return True
 
-    @property
-    def copies_of_learners(self) -> int:
-        """1: the replay, the largest part of a learner, is written in place."""
-        return 1
+    def copies_of_learners(self, seeds: int) -> int:
+        """2: the replay, which phases write in place, and the file of a checkpoint."""
+        del seeds
+        return 2
 
     @property
     def drawing_problem(self) -> str:

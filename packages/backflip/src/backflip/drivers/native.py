@@ -18,7 +18,7 @@ from jaxtyping import Array
 from backflip.algorithms.interface import Algorithm
 from backflip.core.replay.layout import empty
 from backflip.core.spec import EnvSpec
-from backflip.core.trees import stack_rows
+from backflip.core.trees import copies, stack_rows
 from backflip.core.types import Transition
 from backflip.drivers.driver import (
     EVALUATION,
@@ -82,10 +82,12 @@ class NativeDriver:
         """Empty: views of ours draw environments in JAX."""
         return ""
 
-    @property
-    def copies_of_learners(self) -> int:
-        """2: a compiled program holds its arguments and its results."""
-        return 2
+    def copies_of_learners(self, seeds: int) -> int:
+        """2: a phase's arguments and results, or the learners and a checkpoint's file.
+
+        4 if seeds are distributed: a checkpoint first gathers all rows, then those that are filled.
+        """
+        return 2 if seeds == 1 else 4
 
     def start(self, seeds: Sequence[int]) -> Learner:
         """Return the learners of the given seeds before their first update, stacked."""
@@ -103,7 +105,7 @@ class NativeDriver:
     def _empty_replays(self, seeds: int) -> Any:
         if self._algorithm.replay is None:
             return ()
-        return stack_rows([empty(layout_of(self.spec, self._algorithm))] * seeds)
+        return copies(empty(layout_of(self.spec, self._algorithm)), seeds)
 
     def fill_replay(self, learners: Learner, on_progress: OnEnvSteps = ignore_progress) -> Learner:
         """Return the learners with `learning_starts` random env steps in their replay."""

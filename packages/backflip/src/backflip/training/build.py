@@ -9,6 +9,7 @@ from backflip.core.errors import EnvironmentFailed
 from backflip.core.spec import EnvSpec, changes
 from backflip.drivers.driver import Driver
 from backflip.drivers.host import HostDriver
+from backflip.drivers.learning import env_steps_after
 from backflip.drivers.native import NativeDriver
 from backflip.envs.registry import make_host, make_native
 from backflip.envs.spec import HostEnv, NativeEnv
@@ -67,6 +68,7 @@ def build(
         if learner.replay is None:
             learner = entry.build(with_schedules_of(config, teaching.schedule_share), spec)
         learner = for_learned_reward(learner, spec, teaching.recency)
+    learner = _with_replay_of_the_run(learner, config.updates)
     return Built(_driver(native, env, env_args, learner, spec), config)
 
 
@@ -110,6 +112,19 @@ def env_args_of(run: Run) -> dict[str, Any]:
     refuse_code_of(run)
     saved: Mapping[str, Any] = run.config["env_args"]
     return {key: tuple(x) if isinstance(x, list) else x for key, x in saved.items()}
+
+
+def _with_replay_of_the_run(learner: Algorithm, updates: int) -> Algorithm:
+    """Return the algorithm with a replay that is no larger than `updates` need.
+
+    One rollout more is kept, so that a child of the run finds rows that never wrapped around. A
+    prioritized replay stays as it is: the size of its tree depends on its capacity.
+    """
+    plan = learner.replay
+    if plan is None or plan.priority is not None:
+        return learner
+    most = env_steps_after(learner, updates + 1)
+    return learner._replace(replay=plan._replace(capacity=min(plan.capacity, most)))
 
 
 def _driver(

@@ -44,7 +44,7 @@ def replay_bytes(driver: Driver, seeds: int) -> int:
     """Return the bytes of the replays of all seeds."""
     if driver.algorithm.replay is None:
         return 0
-    return driver.copies_of_learners * seeds * layout_of(driver.spec, driver.algorithm).bytes
+    return driver.copies_of_learners(seeds) * seeds * layout_of(driver.spec, driver.algorithm).bytes
 
 
 def check_memory(driver: Driver, config: Settings, seeds: int) -> None:

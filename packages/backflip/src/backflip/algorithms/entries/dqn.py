@@ -29,7 +29,7 @@ class DQNConfig:
         rollout_length: T, env steps of each environment between two updates.
         updates_per_step: gradient steps for each env step; times T N a whole number U.
         batch_size: B, rows of a minibatch.
-        buffer_size: env steps that the replay holds.
+        buffer_size: env steps that the replay holds, no more than those of the run.
         learning_starts: env steps of uniformly random actions before the first update.
         learning_rate: Adam's step size at the start.
         learning_rate_end: Adam's step size at the end of a linear schedule.
