@@ -17,12 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backflip.labelling import terminal as module
+from backflip.labelling import terminal_labeller as module
 from backflip.labelling import terminal_view as view
 from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.status import Status, write_status
 from backflip.labelling.tally import Tally
-from backflip.labelling.terminal import Labeller, main
+from backflip.labelling.terminal import main
+from backflip.labelling.terminal_labeller import Labeller
 from backflip.labelling.terminal_view import (
     Playback,
     Size,
