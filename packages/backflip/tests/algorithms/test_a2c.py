@@ -131,8 +131,13 @@ def test_an_update_is_one_step_along_the_clipped_gradient() -> None:
     algorithm = a2c(SMALL, DISCRETE)
     batch = make_batch(algorithm, DISCRETE, state)
     after, metrics = jax.jit(algorithm.update)(state, batch, KEY)
-    rows = prepare(actor, state, batch, partial(estimate, SMALL))
-    gradient = jax.grad(lambda p: loss(SMALL, actor, p, rows)[0])(state.params)
+
+    @jax.jit
+    def gradient_of(params: Any) -> Any:
+        rows = prepare(actor, state, batch, partial(estimate, SMALL))
+        return jax.grad(lambda p: loss(SMALL, actor, p, rows)[0])(params)
+
+    gradient = gradient_of(state.params)
     leaves = [np.asarray(g, np.float64) for g in jax.tree.leaves(gradient)]
     norm = math.sqrt(sum((g**2).sum() for g in leaves))
     assert norm > 0.5
@@ -196,7 +201,11 @@ def test_gradients_of_policy_and_value_reach_only_their_own_networks() -> None:
 
 
 @pytest.mark.parametrize("number", [pytest.param(1e6, marks=pytest.mark.slow), np.nan])
-@pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
+@pytest.mark.parametrize(
+    "spec",
+    [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],  # PPO has pixels
+    ids=lambda spec: spec.id,
+)
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
     algorithm = a2c(SCALED, spec)
     state = start(algorithm)

@@ -110,9 +110,9 @@ def test_each_module_moves_alone() -> None:
     ("name", "spec"),
     [
         ("dqn", DISCRETE),
-        ("ddpg", LOPSIDED),
+        pytest.param("ddpg", LOPSIDED, marks=pytest.mark.slow),
         ("td3", LOPSIDED),
-        ("sac", LOPSIDED),
+        pytest.param("sac", LOPSIDED, marks=pytest.mark.slow),
         ("sac", DISCRETE),
     ],
     ids=["dqn", "ddpg", "td3", "sac", "discrete_sac"],

@@ -54,6 +54,11 @@ SCALED = PPOConfig(**(vars(SMALL) | {"normalize_obs": True, "normalize_rewards":
 
 SPECS = [DISCRETE, CONTINUOUS, PIXELS]
 by_id = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+vectors_by_id = pytest.mark.parametrize(  # rows that did not happen are tested with pixels, too
+    "spec",
+    [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],
+    ids=lambda spec: spec.id,
+)
 
 
 def actor_of(config: PPOConfig, spec: EnvSpec) -> Actor:
@@ -82,7 +87,7 @@ def updated(
     ("env", "config"),
     [
         (CartPole(), SCALED),
-        (Dot(), SMALL),
+        pytest.param(Dot(), SMALL, marks=pytest.mark.slow),
         pytest.param(CartPole(), SMALL, marks=pytest.mark.slow),
         pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow),
     ],
@@ -333,7 +338,7 @@ def test_the_batch_has_the_unclipped_actions() -> None:
 
 
 @pytest.mark.medium
-@by_id
+@vectors_by_id
 def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
     state = start(SMALL, spec)
     batch = make_batch(SMALL, spec, state)
@@ -378,7 +383,7 @@ def test_the_policys_share_shrinks_with_advantages_below_the_floor_in_any_unit(
 
 
 @pytest.mark.medium
-@by_id
+@vectors_by_id
 def test_noise_moves_the_policy_by_its_share_and_the_value_as_far_as_ever(spec: EnvSpec) -> None:
     """The floor is ten times the advantages, so the policy's one gradient step is a tenth as long.
 

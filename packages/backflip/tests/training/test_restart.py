@@ -28,6 +28,7 @@ SMALL: dict[str, Any] = {
     "random_env_steps": 60,
     "epochs": 1,
     "minibatches": 1,
+    "hidden": (8,),
 }
 
 
@@ -107,7 +108,7 @@ def test_the_learning_rate_of_a_run_rises_at_the_new_start(tmp_path: Path) -> No
     np.testing.assert_allclose(rates, [*slow[:4], *slow], rtol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_starts_again_once_and_its_policies_show_it(tmp_path: Path) -> None:
     settings = SMALL | {"restart_at": 0.4, "learning_rate": 1e-6, "learning_rate_end": 1e-6}
     result = backflip.teach(
