@@ -62,6 +62,9 @@ ALL = {
     "sac": Subject(sac.sac, sac, sac.SACConfig),
 }
 each = pytest.mark.parametrize("name", ALL)
+each_quickly = pytest.mark.parametrize(  # DDPG has the critics' code of TD3
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "ddpg" else ()) for name in ALL]
+)
 
 
 def small(name: str, spec: EnvSpec = LOPSIDED, **settings: Any) -> Algorithm:
@@ -163,7 +166,7 @@ def test_action_scale_by_hand() -> None:
 
 
 @pytest.mark.medium
-@each
+@each_quickly
 def test_contents_of_invalid_rows_change_no_bit(name: str) -> None:
     algorithm = small(name)
     update, batch = jax.jit(algorithm.update), drawn(LOPSIDED, U, B)
@@ -179,7 +182,7 @@ def as_it_is(x: Any, valid: Any) -> Any:
 
 
 @pytest.mark.medium
-@each
+@each_quickly
 def test_weight_0_without_blanking_lets_nan_through(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,7 +193,7 @@ def test_weight_0_without_blanking_lets_nan_through(
 
 
 @pytest.mark.medium
-@each
+@each_quickly
 def test_metrics_of_the_critics_equal_slow_loops(name: str) -> None:
     """With no learning at all: every minibatch is judged by the critics of the start."""
     rates: dict[str, Any] = {

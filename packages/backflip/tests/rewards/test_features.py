@@ -131,7 +131,9 @@ def test_features_equal_the_docstring(name):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+@pytest.mark.parametrize(
+    "name", ["discrete", "continuous", "long", pytest.param("pixels", marks=pytest.mark.slow)]
+)
 def test_part_sizes_match_the_features(name):
     spec = SPECS[name]
     batch = batch_of(spec, 50)
@@ -150,7 +152,9 @@ def test_part_sizes_match_the_features(name):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+@pytest.mark.parametrize(
+    "name", ["discrete", "continuous", "long", pytest.param("pixels", marks=pytest.mark.slow)]
+)
 def test_numbers_and_their_products_are_groups_of_their_own(name):
     """Doubling z doubles the numbers and quadruples the products, of state and change alike."""
     spec = SPECS[name]
@@ -303,6 +307,7 @@ def grid(channels=4):
     return EnvSpec("grid", box, Discrete(3), 100), frames
 
 
+@pytest.mark.slow
 def test_the_encoder_of_small_images_is_that_of_the_enlarged_ones():
     """Two routes to one encoder: directions of 320 pixels, and of 1,764 enlarged numbers."""
     spec, frames = grid()
