@@ -39,6 +39,7 @@ TINY = {
     "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 OPTIONS = {"teacher": "human", "labels": 16, "env_steps": 4 * 16 * 6, "argv": ["backflip"]}
 QUICK = {"labels": 8, "env_steps": 4 * 16 * 3, "settings": TINY | {"phases": 3}}

@@ -31,6 +31,7 @@ SETTINGS = {
     "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 PHASES, LABELS = 4, 12
 

@@ -39,6 +39,7 @@ TEACHING = {
     "clip_envs": 2,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 SHORT = {"max_episode_steps": 8}  # so that a few phases of host environments fit
 CASES = [

@@ -45,6 +45,7 @@ TINY: dict[str, Any] = {
     "clip_envs": 4,
     "random_envs": 6,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 
 

@@ -29,6 +29,7 @@ SMALL: dict[str, Any] = {
     "epochs": 1,
     "minibatches": 1,
     "hidden": (8,),
+    "reward_model": "linear",  # the quickest to fit
 }
 
 

@@ -29,6 +29,7 @@ TEACHING = {
     "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 REPLAY = {
     "num_envs": 4,
