@@ -199,7 +199,11 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
 
 
 @pytest.mark.medium
-@by_spec
+@pytest.mark.parametrize(
+    "spec",
+    [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],  # PPO has pixels
+    ids=lambda spec: spec.id,
+)
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec) -> None:
     algorithm = vpg(SCALED, spec)
     state = start(algorithm)
