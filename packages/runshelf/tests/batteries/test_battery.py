@@ -18,7 +18,7 @@ time.sleep(float(os.environ.get("TOY_SECONDS", "0")))
 SHIFT = 0
 print(f"score = {SHIFT + int(sys.argv[1]) % 7}")
 """
-SEEDS = 6
+SEEDS = 4  # the fewest that can differ: p is 2/70
 
 
 @pytest.fixture
@@ -91,8 +91,8 @@ def test_show_leaves_no_trace_of_rows_that_were_not_measured(project, capsys):
 
 def test_a_program_that_fails_is_a_failed_row(project, capsys):
     (project / "broken.py").write_text("raise SystemExit('no such thing')")
-    add(capsys)
-    add(capsys, "broken", "broken.py")
+    add(capsys, seeds=2)
+    add(capsys, "broken", "broken.py", seeds=2)
     found = json.loads(battery(capsys, "--json", status=1).out)["rows"]
     assert {row["row"]: row["verdict"] for row in found} == {"broken": "failed", "toy": "new"}
     assert any("no such thing" in row["note"] for row in found)
