@@ -140,6 +140,7 @@ def test_a_run_without_a_policy_is_refused(tmp_path: Path) -> None:
         run.policy()
 
 
+@pytest.mark.medium
 def test_opening_a_run_imports_no_jax(tmp_path: Path) -> None:
     with create_run(tmp_path, command="run", config={}, argv=["sh"]):
         pass

@@ -149,6 +149,7 @@ def test_an_update_is_one_step_along_the_clipped_gradient() -> None:
         np.testing.assert_allclose(now, expected, rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.medium
 def test_the_learning_rate_follows_its_schedule() -> None:
     config = replace(SMALL, learning_rate=1e-3, learning_rate_end=5e-4)
     algorithm = a2c(config, DISCRETE)
@@ -200,6 +201,7 @@ def test_gradients_of_policy_and_value_reach_only_their_own_networks() -> None:
 # Rows that did not happen
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("number", [pytest.param(1e6, marks=pytest.mark.slow), np.nan])
 @pytest.mark.parametrize(
     "spec",
@@ -216,6 +218,7 @@ def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) ->
     assert_same_bits(right, update(state, batch, jax.random.key(1)))  # nothing is drawn
 
 
+@pytest.mark.medium
 def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
     state, actor = start(a2c(SMALL, DISCRETE)), actor_of(SMALL, DISCRETE)
     config = replace(SMALL, normalize_advantage=True)

@@ -112,6 +112,7 @@ def test_assess_of_sac_returns_means_over_its_actions() -> None:
         np.testing.assert_array_less(np.abs(said[name] - each_of.mean(1)), 5 * error)
 
 
+@pytest.mark.medium
 @each
 def test_a_saved_policy_is_enough_for_assess(name: str) -> None:
     algorithm, state, obs = judged(name)
@@ -272,6 +273,7 @@ def test_invalid_settings_are_refused(name: str, says: str, settings: dict[str, 
         small(name, **settings)
 
 
+@pytest.mark.medium
 @each
 def test_updates_exclude_the_random_rollouts(name: str) -> None:
     config = ALL[name].config(**(SMALL | {"learning_starts": 65}))

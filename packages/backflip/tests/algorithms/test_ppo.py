@@ -144,6 +144,7 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
     assert PPOConfig(**(vars(SMALL) | {"env_steps": env_steps})).updates == updates
 
 
+@pytest.mark.medium
 def test_learning_rate_0_changes_nothing() -> None:
     config = PPOConfig(**(vars(SMALL) | {"learning_rate": 0.0}))
     state = start(config, DISCRETE)
@@ -153,6 +154,7 @@ def test_learning_rate_0_changes_nothing() -> None:
     assert float(metrics["clip_fraction"]) == 0
 
 
+@pytest.mark.medium
 def test_gradients_are_clipped_by_their_global_norm() -> None:
     """Clipped to 1e-4, gradients are so small that Adam's ε of 1e-5 changes the first step."""
     once = {"epochs": 1, "minibatches": 1, "max_grad_norm": 1e-4, "learning_rate": 1.0}
@@ -168,6 +170,7 @@ def test_gradients_are_clipped_by_their_global_norm() -> None:
         np.testing.assert_allclose(step, g / (np.abs(g) + 1e-5), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_update_ratio_equals_numpy() -> None:
     state = start(SMALL, DISCRETE)
     after, metrics = updated(SMALL, DISCRETE, state, make_batch(SMALL, DISCRETE, state))
@@ -238,6 +241,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip_range: 
     np.testing.assert_allclose(total, whole, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
     state = start(SMALL, DISCRETE)
     rows, actor = some_rows(state, DISCRETE), actor_of(SMALL, DISCRETE)
@@ -332,6 +336,7 @@ def test_explained_variances_equal_slow_loops() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
+@pytest.mark.medium
 def test_the_batch_has_the_unclipped_actions() -> None:
     config = PPOConfig(**(vars(SMALL) | {"initial_log_std": 1.0}))
     state = start(config, CONTINUOUS)
@@ -368,6 +373,7 @@ def test_the_key_only_assigns_rows_to_minibatches(minibatches: int) -> None:
 # Advantages that are noise
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("advantages", "share"), [([3.0, -3.0], 1.0), ([0.03, -0.03], 0.15)])
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
 @pytest.mark.parametrize("normalize_rewards", [False, True])

@@ -55,6 +55,7 @@ def lengths_of(env_id: str, config: PPOConfig = SMALL) -> tuple[list[list[int]],
     return [valid[ended[:, row], row].tolist() for row in range(ended.shape[1])], phase.metrics
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env_id", [IDS["batch of ours"], IDS["Gymnasium's"]])
 def test_first_episodes_end_at_equal_distances_and_later_ones_at_the_limit(env_id: str) -> None:
     ends, metrics = lengths_of(env_id)
@@ -68,6 +69,7 @@ def test_first_episodes_end_at_equal_distances_and_later_ones_at_the_limit(env_i
     assert set(whole[~np.isnan(whole)].tolist()) == {LIMIT}
 
 
+@pytest.mark.medium
 def test_terminating_states_keep_whole_first_episodes() -> None:
     ends, _ = lengths_of(IDS["terminating"])
     assert all(row[0] in range(8, LIMIT + 1) for row in ends)
@@ -137,6 +139,7 @@ def test_evaluations_have_whole_episodes() -> None:
     assert np.asarray(evaluation.lengths).tolist() == [[LIMIT] * 10]
 
 
+@pytest.mark.medium
 def test_compiled_environments_are_shortened_too() -> None:
     env = make_native("Pendulum-v1", {"max_episode_steps": LIMIT})
     algorithm = learning_nothing(replace(SMALL, episode_steps=5), env.spec)
@@ -146,6 +149,7 @@ def test_compiled_environments_are_shortened_too() -> None:
     assert np.asarray(phase.metrics["episodes"]).sum() == ENVS * 4 * LENGTH // 5
 
 
+@pytest.mark.medium
 def test_a_share_of_compiled_environments_keeps_whole_episodes() -> None:
     env = make_native("Pendulum-v1", {"max_episode_steps": LIMIT})
     algorithm = learning_nothing(replace(SMALL, episode_steps=5, whole_share=0.5), env.spec)
@@ -156,6 +160,7 @@ def test_a_share_of_compiled_environments_keeps_whole_episodes() -> None:
     assert np.asarray(phase.metrics["episodes"]).sum() == expected
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env_id", [IDS["batch of ours"], IDS["Gymnasium's"], "Pendulum-v1"])
 def test_clips_know_the_env_step_of_their_training_episode(env_id: str) -> None:
     """Queries of one stage compare parts of training episodes, which are shorter here."""

@@ -142,6 +142,7 @@ def test_help_is_on_stdout(capsys: pytest.CaptureFixture[str], command: list[str
     assert printed.err == ""
 
 
+@pytest.mark.medium
 def test_a_process_ends_with_the_status() -> None:
     wrong = run(REAL, "teach", "dot", "--seeds", "0")
     assert (wrong.returncode, wrong.stdout, wrong.stderr.count("\n")) == (2, "", 1)

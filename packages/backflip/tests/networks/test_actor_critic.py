@@ -299,6 +299,7 @@ def test_convolutions_and_their_gradients_equal_those_of_xla(side: int, stride: 
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-2)
 
 
+@pytest.mark.medium
 def test_cells_are_divided_by_at_least_1() -> None:
     nothing = np.zeros((8, 8, 2), np.uint8)
     spec = EnvSpec("dark", Box(nothing, nothing, nothing.dtype), Discrete(2), None)

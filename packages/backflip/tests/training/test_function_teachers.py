@@ -224,6 +224,7 @@ def test_the_example_passes_the_conformance_checks(examples):
     check_teacher(examples("upright"))
 
 
+@pytest.mark.medium
 def test_frames_are_one_picture_for_each_env_step(tmp_path):
     first, *_ = pendulum_clips(tmp_path)
     frames = first.frames()

@@ -263,6 +263,7 @@ def test_a_checkpoint_from_before_labels_were_counted_still_resumes(run, tmp_pat
     assert resume_teach(find_run(tmp_path, "latest")).labels == LABELS
 
 
+@pytest.mark.medium
 def test_a_new_run_has_a_label_file_before_it_is_a_run(tmp_path, monkeypatch):
     def killed(*_, **__):
         raise KeyboardInterrupt

@@ -209,6 +209,7 @@ def test_labels_keep_pictures_through_export_and_import(
 # Films
 
 
+@pytest.mark.medium
 def test_films_show_the_pictures_and_the_agents_numbers(tmp_path: Path) -> None:
     env = f"{OWN}Square"
     there = driver_of("Square")

@@ -86,6 +86,7 @@ def test_schedules_start_again_unless_there_is_a_replay(algorithm: str) -> None:
     np.testing.assert_array_equal(again.algorithm.updates, 7 if algorithm == "dqn" else 0)
 
 
+@pytest.mark.medium
 def test_schedules_of_a_new_start_end_with_the_run() -> None:
     config = configure(entry_of("ppo"), {"num_envs": 4, "rollout_length": 16, "env_steps": 640})
     assert with_schedules_of(config, 0.7).updates == 7  # of 10
