@@ -34,9 +34,9 @@ DQN = {
     "hidden": (8,),
 }
 TEACHING = {
-    "phases": 6,
+    "phases": 4,
     "clip_length": 5,
-    "clip_envs": 2,
+    "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
     "reward_model": "linear",  # the quickest to fit
@@ -162,7 +162,7 @@ def test_a_schedule_goes_on_as_that_of_one_run_with_both_budgets(tmp_path: Path)
     assert grandchild.parent == child.run
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_stopped_run_is_carried_on_from_its_last_phase(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         train("ppo", "CartPole-v1", env_steps=640, settings=PPO, home=tmp_path, report=StopAfter(4))
@@ -199,7 +199,7 @@ def test_a_child_has_not_forgotten_what_its_parent_learned(
 def taught(home: Path, algorithm: str = "ppo", **changes: Any) -> Result:
     """Teach a little."""
     settings = (PPO if algorithm == "ppo" else DQN) | TEACHING
-    options: dict[str, Any] = {"labels": 8, "seeds": 2, "env_steps": 384, "teacher": "oracle"}
+    options: dict[str, Any] = {"labels": 8, "seeds": 2, "env_steps": 256, "teacher": "oracle"}
     options |= changes
     return teach("CartPole-v1", algorithm=algorithm, settings=settings, home=home, **options)
 
