@@ -99,8 +99,8 @@ def test_a_run_says_which_representation_it_chose(
     assert said[-1] == f"reward model, chosen by evidence: {expected}"
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize("model", ["additive", pytest.param("network", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["additive", "network"])
 def test_queries_and_measures_know_the_width_of_ties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
