@@ -146,7 +146,12 @@ def test_a_run_says_once_that_a_representation_has_collapsed(
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    ("env", "model"), [("CartPole-v1", "auto"), ("dot", "auto"), ("dot", "change_map")]
+    ("env", "model"),
+    [
+        ("CartPole-v1", "auto"),
+        pytest.param("dot", "auto", marks=pytest.mark.slow),
+        pytest.param("dot", "change_map", marks=pytest.mark.slow),
+    ],
 )
 def test_the_loaded_reward_is_that_of_the_run(
     runs: Callable[[str, str], Taught], env: str, model: str
