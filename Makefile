@@ -9,6 +9,9 @@ bin := .venv/bin
 pip_install := $(bin)/python -m pip install --quiet --quiet --disable-pip-version-check
 pytest := $(NICE) $(bin)/python -m pytest
 by_file := --dist loadfile  # one worker for each file: runs that its tests share are made once
+# Compilation takes most of the time of the quick tests, and a third less without optimisation. But
+# programs run slower then: the slow tests, which learn for minutes, are optimised.
+compile_quickly := XLA_FLAGS="--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 compile := $(bin)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--fork-strategy fewest --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 	--no-emit-package runshelf
@@ -28,13 +31,13 @@ teach: .venv/base.stamp ## set everything up, then open the page on which you te
 	$(bin)/backflip teach $(ENV) --teacher human
 
 test: .venv/dev.stamp chromium graphics ## set everything up, then run every test but the slow ones
-	$(pytest) -n $(WORKERS) $(by_file) -m "not slow" --durations=12
+	$(compile_quickly) $(pytest) -n $(WORKERS) $(by_file) -m "not slow" --durations=12
 
 check: .venv/dev.stamp ## format, lint, types, import contracts, fast tests: between two edits
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
 
 fast: .venv/dev.stamp ## the fast tests alone
-	$(pytest) -n $(WORKERS) -m "not slow and not medium"
+	$(compile_quickly) $(pytest) -n $(WORKERS) -m "not slow and not medium"
 
 lint: .venv/dev.stamp ## format, lint, types, import contracts
 	$(bin)/ruff format --check .
@@ -59,7 +62,7 @@ battery: .venv/dev.stamp ## measure the figures of README and docs again, cheap 
 	$(NICE) $(bin)/backflip battery docs/scores $(BATTERY)
 
 coverage: .venv/dev.stamp chromium graphics ## run every test but the slow ones, then list the branches that no test took
-	$(NICE) $(bin)/coverage run -m pytest -m "not slow"
+	$(compile_quickly) $(NICE) $(bin)/coverage run -m pytest -m "not slow"
 	$(bin)/coverage report
 
 bench: .venv/dev.stamp chromium ## compare with other libraries, side by side (benchmarks/README.md)

@@ -145,6 +145,7 @@ def test_importing_runshelf_imports_no_jax(python: Path, tmp_path: Path) -> None
     assert run(python, "python", "-c", program, cwd=tmp_path).strip().endswith("[]")
 
 
+@pytest.mark.slow
 def test_backflip_trains_and_teaches(python: Path, tmp_path: Path) -> None:
     small = ["--env-steps", "4096", "--json"]
     train = ["train", "ppo", "CartPole-v1", *small]

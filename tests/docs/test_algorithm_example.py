@@ -18,6 +18,7 @@ def example() -> ModuleType:
     return module_at("docs/examples/algorithm.py", "algorithm")
 
 
+@pytest.mark.medium
 def test_returns_equal_the_definition(example: ModuleType) -> None:
     rng = np.random.default_rng(0)
     reward = rng.normal(size=(6, 1)).astype(np.float32)

@@ -28,7 +28,7 @@ def test_keeps_the_interface() -> None:
     check_native_env(env, ends_by={"truncated"}, env_steps=45, random_starts=True)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_ppo_learns_to_go_to_0(tmp_path: Path) -> None:
     settings = {"num_envs": 8, "rollout_length": 40, "hidden": (16,), "learning_rate": 1e-2}
     result = train(

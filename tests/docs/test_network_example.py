@@ -28,7 +28,7 @@ def test_keeps_the_interface() -> None:
     assert own_network(NETWORK, CartPole().spec, (24, 8)).features == 24
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_ppo_learns_cartpole_with_it(tmp_path: Path) -> None:
     settings = {"network": NETWORK, "num_envs": 8, "hidden": (32,)}
     result = train(

@@ -96,10 +96,19 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any], bool]] = {
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("a2c", "td3", "cem") else ())
+        for name in ALGORITHMS
+    ],
+)
 def test_policies_of_every_algorithm_act_in_both_drivers(algorithm: str, tmp_path: Path) -> None:
     env_id, settings, samples = ALGORITHMS[algorithm]
-    result = backflip.train(algorithm, env_id, env_steps=512, settings=settings, home=tmp_path)
+    short = {"max_episode_steps": 20}  # so that the evaluation is
+    result = backflip.train(
+        algorithm, env_id, env_args=short, env_steps=512, settings=settings, home=tmp_path
+    )
     policy = backflip.load_policy(result.run, home=tmp_path)
     env = make_native(env_id) or make_host(env_id)
     size = env.spec.observation.shape[0]
@@ -131,6 +140,7 @@ def test_a_run_without_a_policy_is_refused(tmp_path: Path) -> None:
         run.policy()
 
 
+@pytest.mark.medium
 def test_opening_a_run_imports_no_jax(tmp_path: Path) -> None:
     with create_run(tmp_path, command="run", config={}, argv=["sh"]):
         pass

@@ -534,6 +534,7 @@ def test_a_signal_handler_may_log_while_the_logger_is_loaded(tmp_path):
     assert [v["a"] for v in found if "a" in v] == list(range(100))
 
 
+@pytest.mark.medium
 def test_calls_dropped_while_loading_are_reported(tmp_path):
     program = (
         "import runshelf, sys, _thread\n"
@@ -575,6 +576,7 @@ def test_importing_and_logging_numbers_load_nothing_heavy(run):
     assert len(records(run)) == 2
 
 
+@pytest.mark.medium
 def test_the_first_call_creates_a_run_that_ends_with_the_program(tmp_path):
     program = "import runshelf; runshelf.log('loss', 0.5); print('done')"
     done = python(program, tmp_path, "--lr", "1e-3", "--seed=7", "--api-key", "hunter2hunter2")
@@ -710,6 +712,7 @@ def test_a_home_that_cannot_be_written_breaks_nothing(tmp_path):
     assert "UsageError: cannot write runs in" in strict.stderr
 
 
+@pytest.mark.medium
 def test_without_stderr_nothing_breaks(run):
     program = (
         "import sys, runshelf\nsys.stderr = None\nrunshelf.log(None, 1)\n"

@@ -131,8 +131,13 @@ def test_an_update_is_one_step_along_the_clipped_gradient() -> None:
     algorithm = a2c(SMALL, DISCRETE)
     batch = make_batch(algorithm, DISCRETE, state)
     after, metrics = jax.jit(algorithm.update)(state, batch, KEY)
-    rows = prepare(actor, state, batch, partial(estimate, SMALL))
-    gradient = jax.grad(lambda p: loss(SMALL, actor, p, rows)[0])(state.params)
+
+    @jax.jit
+    def gradient_of(params: Any) -> Any:
+        rows = prepare(actor, state, batch, partial(estimate, SMALL))
+        return jax.grad(lambda p: loss(SMALL, actor, p, rows)[0])(params)
+
+    gradient = gradient_of(state.params)
     leaves = [np.asarray(g, np.float64) for g in jax.tree.leaves(gradient)]
     norm = math.sqrt(sum((g**2).sum() for g in leaves))
     assert norm > 0.5
@@ -144,6 +149,7 @@ def test_an_update_is_one_step_along_the_clipped_gradient() -> None:
         np.testing.assert_allclose(now, expected, rtol=1e-4, atol=1e-7)
 
 
+@pytest.mark.medium
 def test_the_learning_rate_follows_its_schedule() -> None:
     config = replace(SMALL, learning_rate=1e-3, learning_rate_end=5e-4)
     algorithm = a2c(config, DISCRETE)
@@ -195,8 +201,13 @@ def test_gradients_of_policy_and_value_reach_only_their_own_networks() -> None:
 # Rows that did not happen
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("number", [pytest.param(1e6, marks=pytest.mark.slow), np.nan])
-@pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
+@pytest.mark.parametrize(
+    "spec",
+    [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],  # PPO has pixels
+    ids=lambda spec: spec.id,
+)
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
     algorithm = a2c(SCALED, spec)
     state = start(algorithm)
@@ -207,6 +218,7 @@ def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) ->
     assert_same_bits(right, update(state, batch, jax.random.key(1)))  # nothing is drawn
 
 
+@pytest.mark.medium
 def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
     state, actor = start(a2c(SMALL, DISCRETE)), actor_of(SMALL, DISCRETE)
     config = replace(SMALL, normalize_advantage=True)

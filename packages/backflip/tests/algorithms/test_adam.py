@@ -8,6 +8,7 @@ import pytest
 from backflip.algorithms.parts.adam import adam_step, first_moments
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("eps", [1e-8, 1e-2])
 def test_three_steps_equal_the_definition(eps: float) -> None:
     rng = np.random.default_rng(0)
@@ -31,6 +32,7 @@ def test_three_steps_equal_the_definition(eps: float) -> None:
         np.testing.assert_allclose(params[name], x, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.medium
 def test_a_share_of_the_learning_rate_shortens_the_step_and_leaves_the_moments() -> None:
     params = {"a": jnp.zeros((2, 3)), "b": jnp.ones(4)}
     gradient = {"a": jnp.arange(6.0).reshape(2, 3) - 2.5, "b": jnp.arange(4.0) - 7}

@@ -29,6 +29,7 @@ def test_slope_at_zero_is_one() -> None:
     np.testing.assert_allclose(np.asarray(slope), np.eye(2), atol=1e-6)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("bound_mean", [True, False])
 def test_policy_with_large_outputs_explores_only_if_its_mean_is_bounded(bound_mean: bool) -> None:
     """Otherwise every sample is clipped to the largest action."""
@@ -50,6 +51,7 @@ def test_deviation_of_the_policy_has_a_lower_bound(least: float, expected: float
     assert bounded_params["policy"] is params["policy"]
 
 
+@pytest.mark.medium
 def test_update_keeps_the_lower_bound() -> None:
     """An entropy bonus below zero narrows the policy, down to the bound and not below."""
     spec = make_native("Pendulum-v1", {}).spec
@@ -73,6 +75,7 @@ def test_update_keeps_the_lower_bound() -> None:
     assert found[1] < -0.25
 
 
+@pytest.mark.medium
 def test_discrete_policies_have_no_deviation() -> None:
     params = {"policy": jnp.ones(2)}
     assert with_least_log_std(params, -1.0) is params

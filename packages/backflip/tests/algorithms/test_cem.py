@@ -36,6 +36,7 @@ by_kind = pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS], ids=lambda spe
 # The pieces, by hand
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("episodes", [1, 2])
 def test_fitness_is_the_return_of_the_first_episodes_in_loops(episodes: int) -> None:
     algorithm = cem(SMALL, DISCRETE)
@@ -64,6 +65,7 @@ def test_the_elite_by_hand() -> None:
     np.testing.assert_allclose(refit(members, jnp.arange(4.0), 2, 5.0)[1], [3, np.sqrt(5.25)])
 
 
+@pytest.mark.medium
 def test_noise_follows_its_schedule_and_generations_are_drawn_around_the_elite() -> None:
     """Z_0 = .25 · 2², gone after 2.5 of the 5 updates."""
     config = replace(SMALL, num_envs=4, initial_std=2.0)
@@ -122,6 +124,7 @@ def test_actions_keep_their_bounds_if_there_are_any() -> None:
     np.testing.assert_allclose(actions(policy, jnp.zeros(policy.size), jnp.ones((1, 5))), [[2, 0]])
 
 
+@pytest.mark.medium
 @by_kind
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec) -> None:
     algorithm = cem(SMALL, spec)

@@ -62,6 +62,9 @@ ALL = {
     "sac": Subject(sac.sac, sac, sac.SACConfig),
 }
 each = pytest.mark.parametrize("name", ALL)
+each_quickly = pytest.mark.parametrize(  # DDPG has the critics' code of TD3
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "ddpg" else ()) for name in ALL]
+)
 
 
 def small(name: str, spec: EnvSpec = LOPSIDED, **settings: Any) -> Algorithm:
@@ -109,6 +112,7 @@ def test_assess_of_sac_returns_means_over_its_actions() -> None:
         np.testing.assert_array_less(np.abs(said[name] - each_of.mean(1)), 5 * error)
 
 
+@pytest.mark.medium
 @each
 def test_a_saved_policy_is_enough_for_assess(name: str) -> None:
     algorithm, state, obs = judged(name)
@@ -163,7 +167,7 @@ def test_action_scale_by_hand() -> None:
 
 
 @pytest.mark.medium
-@each
+@each_quickly
 def test_contents_of_invalid_rows_change_no_bit(name: str) -> None:
     algorithm = small(name)
     update, batch = jax.jit(algorithm.update), drawn(LOPSIDED, U, B)
@@ -179,7 +183,7 @@ def as_it_is(x: Any, valid: Any) -> Any:
 
 
 @pytest.mark.medium
-@each
+@each_quickly
 def test_weight_0_without_blanking_lets_nan_through(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,7 +194,7 @@ def test_weight_0_without_blanking_lets_nan_through(
 
 
 @pytest.mark.medium
-@each
+@each_quickly
 def test_metrics_of_the_critics_equal_slow_loops(name: str) -> None:
     """With no learning at all: every minibatch is judged by the critics of the start."""
     rates: dict[str, Any] = {
@@ -269,6 +273,7 @@ def test_invalid_settings_are_refused(name: str, says: str, settings: dict[str, 
         small(name, **settings)
 
 
+@pytest.mark.medium
 @each
 def test_updates_exclude_the_random_rollouts(name: str) -> None:
     config = ALL[name].config(**(SMALL | {"learning_starts": 65}))

@@ -53,6 +53,7 @@ def test_targets_by_hand() -> None:
     np.testing.assert_allclose(goal, [1 + 4.5 / 2, 1, 1 + 4.5 / 2], rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_losses_by_hand() -> None:
     """Q(1, ½) = 4.5 against 4, 4.5 and 3.5; the policy's slope is -3 (1 - ½²)."""
     rows = three_rows()

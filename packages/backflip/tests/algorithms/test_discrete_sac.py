@@ -101,6 +101,7 @@ def test_losses_by_hand() -> None:
     np.testing.assert_allclose(loss, -0.2 * ENTROPY - 2.5, rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_gradients_reach_only_the_right_parameters() -> None:
     rows = three_rows()._replace(action=jnp.array([0, 1, 1]))
 

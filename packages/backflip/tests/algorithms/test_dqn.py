@@ -143,6 +143,7 @@ def test_loss_equals_the_definition_row_by_row(loss: Any, double: bool, dueling:
         np.testing.assert_allclose(metrics[name], value, rtol=1e-4, err_msg=name)
 
 
+@pytest.mark.medium
 def test_u_minibatches_are_u_steps_of_adam_one_after_the_other() -> None:
     """Against a loop with optax's own optimiser, the targets moving with the online network."""
     config = changed(max_grad_norm=1e9, target_update_interval=10**9)
@@ -176,6 +177,7 @@ def test_u_minibatches_are_u_steps_of_adam_one_after_the_other() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_gradients_reach_the_online_network_through_its_value_and_nothing_else() -> None:
     state, rows = start(SMALL, DISCRETE), trees.row_of(drawn(DISCRETE), 0)
     net = q_network(DISCRETE, 3, SMALL.hidden)
@@ -196,6 +198,7 @@ def test_gradients_reach_the_online_network_through_its_value_and_nothing_else()
     assert max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(online)) > 0
 
 
+@pytest.mark.medium
 def test_gradients_are_clipped_by_their_global_norm() -> None:
     state, batch = start(SMALL, DISCRETE), drawn(DISCRETE, rows=(1, B))
     config = changed(updates_per_step=1 / 16, max_grad_norm=1e-3)
@@ -215,6 +218,7 @@ def test_rewards_are_clipped_by_setting(clips: bool) -> None:
 # Schedules
 
 
+@pytest.mark.medium
 def test_the_target_network_is_copied_every_target_update_interval() -> None:
     """Rollouts are 16 env steps: of 40, every third or second passes a multiple."""
     config = changed(target_update_interval=40)
@@ -304,6 +308,7 @@ def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) ->
     assert_same_bits(*errors)
 
 
+@pytest.mark.medium
 def test_weight_0_without_blanking_lets_nan_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -313,6 +318,7 @@ def test_weight_0_without_blanking_lets_nan_through(
     assert not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after.params))
 
 
+@pytest.mark.medium
 def test_errors_of_the_last_minibatches_are_kept_for_the_priorities() -> None:
     config = changed(prioritized=True)
     state, batch = start(config, DISCRETE), drawn(DISCRETE)
@@ -406,6 +412,7 @@ def test_the_nearest_valid_ratios_are_suggested() -> None:
         dqn(changed(updates_per_step=0.3), DISCRETE)
 
 
+@pytest.mark.medium
 def test_a_replay_too_short_for_n_steps_is_refused() -> None:
     pixels = EnvSpec("long", PIXELS.observation, Discrete(3), None, frame_stack=2)
     with pytest.raises(

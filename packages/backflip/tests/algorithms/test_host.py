@@ -463,6 +463,7 @@ def test_both_drivers_give_the_same_returns() -> None:
     assert abs(scores[0].mean() - scores[1].mean()) < 5 * error + 1
 
 
+@pytest.mark.medium
 def test_every_generation_of_cem_starts_with_a_reset_and_phases_end_no_episode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

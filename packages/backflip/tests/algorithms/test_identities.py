@@ -50,6 +50,7 @@ def errors(spec: EnvSpec, estimate: Any = module.estimate, updates: int = 0) -> 
     return [float(found[name]) for name in ("advantage_error_max", "target_error_max")]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
 def test_there_is_no_error(spec: EnvSpec) -> None:
     assert max(errors(spec)) < 1e-5
@@ -81,6 +82,7 @@ def test_one_of_a_hundred_rows_is_looked_at(updates: int, rows: int, looked_at: 
     assert rows_to_check(batch).reward.shape == (looked_at,)
 
 
+@pytest.mark.medium
 def test_each_module_moves_alone() -> None:
     algorithm = module.ppo(SMALL, CONTINUOUS)
     before = start(algorithm).params
@@ -110,9 +112,9 @@ def test_each_module_moves_alone() -> None:
     ("name", "spec"),
     [
         ("dqn", DISCRETE),
-        ("ddpg", LOPSIDED),
+        pytest.param("ddpg", LOPSIDED, marks=pytest.mark.slow),
         ("td3", LOPSIDED),
-        ("sac", LOPSIDED),
+        pytest.param("sac", LOPSIDED, marks=pytest.mark.slow),
         ("sac", DISCRETE),
     ],
     ids=["dqn", "ddpg", "td3", "sac", "discrete_sac"],

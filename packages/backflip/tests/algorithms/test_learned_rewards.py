@@ -211,8 +211,8 @@ def assert_rewards_are_those_of(
 @pytest.mark.parametrize(
     ("n_step", "prioritized"),
     [
-        (1, False),
         (3, True),
+        pytest.param(1, False, marks=pytest.mark.slow),
         pytest.param(1, True, marks=pytest.mark.slow),
         pytest.param(3, False, marks=pytest.mark.slow),
     ],
@@ -235,7 +235,7 @@ def test_after_a_refit_every_row_has_the_new_reward(
 
 @pytest.mark.medium
 @both_drivers
-@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("n_step", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_true_reward_looked_up_by_step_equals_the_sum_of_the_replay(
     where: str, n_step: int
 ) -> None:
@@ -299,12 +299,13 @@ LEARNERS: dict[str, tuple[Any, Callable[[EnvSpec], Algorithm]]] = {
     "dqn of 3 steps": (CartPole(), partial(dqn, changed(n_step=3, prioritized=True))),
 }
 
-MAIN = ("ppo", "sac", "dqn of 3 steps")  # the others take the same paths, in `make test-slow`
+# A case of each path: with and without a replay, in both drivers. The others are slow.
+QUICK = (("native", "ppo"), ("native", "dqn of 3 steps"), ("host", "ppo"), ("host", "sac"))
 
 
-def slow_unless(name: str, names: tuple[str, ...]) -> Any:
+def slow_unless(case: tuple[str, str], cases: tuple[tuple[str, str], ...]) -> Any:
     """A case that is slow unless it is one of these."""
-    return pytest.param(name, marks=() if name in names else pytest.mark.slow)
+    return pytest.param(*case, marks=() if case in cases else pytest.mark.slow)
 
 
 def after_learning(where: str, name: str, paid: float, reward: Any = learned) -> dict[str, Any]:
@@ -321,8 +322,10 @@ TRUE = ("episode_return", "replay.reward")  # what is true reward and says so
 
 
 @pytest.mark.medium
-@both_drivers
-@pytest.mark.parametrize("name", [slow_unless(name, MAIN) for name in LEARNERS])
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [slow_unless((where, name), QUICK) for where in ("native", "host") for name in LEARNERS],
+)
 @pytest.mark.parametrize("garbage", [np.nan, pytest.param(1e6, marks=pytest.mark.slow)])
 def test_the_true_reward_changes_no_bit_of_what_is_learned(
     where: str, name: str, garbage: float
@@ -335,8 +338,15 @@ def test_the_true_reward_changes_no_bit_of_what_is_learned(
 
 
 @pytest.mark.medium
-@both_drivers
-@pytest.mark.parametrize("name", [slow_unless(name, MAIN) for name in ("vpg", "dqn of 3 steps")])
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        pytest.param("native", "vpg", marks=pytest.mark.slow),
+        pytest.param("native", "dqn of 3 steps", marks=pytest.mark.slow),
+        pytest.param("host", "vpg", marks=pytest.mark.slow),
+        ("host", "dqn of 3 steps"),
+    ],
+)
 def test_a_reward_that_reads_the_true_reward_is_detected(where: str, name: str) -> None:
     """The test above can fail: garbage in the reward changes the learners."""
 
@@ -382,7 +392,7 @@ class Countdown:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("n_step", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_learned_reward_gets_the_image_after_a_terminated_step(n_step: int) -> None:
     """100 where nothing is left: 100, 90 or 81 by how far off that is."""
     env = Countdown()

@@ -63,6 +63,7 @@ def lag_correlation(batch: Transition) -> float:
     return float((noise[1:] * noise[:-1]).mean() / noise.var())
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("where", ["native", "host"])
 def test_neighbouring_actions_are_alike_only_with_a_color(where: str) -> None:
     pink, white = batch_of(where, 1.0)[0], batch_of(where, 0.0)[0]
@@ -71,12 +72,14 @@ def test_neighbouring_actions_are_alike_only_with_a_color(where: str) -> None:
     assert lag_correlation(pink) == pytest.approx(np.mean(1 - 0.5 ** np.arange(6)), abs=0.15)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("where", ["native", "host"])
 def test_rollouts_have_noise_of_their_own(where: str) -> None:
     first, second = batch_of(where, 1.0, updates=2)
     assert not np.allclose(first.action, second.action)
 
 
+@pytest.mark.medium
 def test_log_probability_is_that_of_each_action_alone() -> None:
     """π(a|s) is the same distribution, whatever the noise of other env steps was."""
     spec = make_native("Pendulum-v1", {}).spec
@@ -94,6 +97,7 @@ def test_discrete_policies_ignore_it() -> None:
     assert ppo(config(1.0), spec).noise_octaves == 0
 
 
+@pytest.mark.medium
 def test_sample_draws_independent_actions() -> None:
     spec = make_native("Pendulum-v1", {}).spec
     algorithm = ppo(config(1.0), spec)

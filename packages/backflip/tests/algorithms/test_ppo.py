@@ -54,6 +54,11 @@ SCALED = PPOConfig(**(vars(SMALL) | {"normalize_obs": True, "normalize_rewards":
 
 SPECS = [DISCRETE, CONTINUOUS, PIXELS]
 by_id = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+vectors_by_id = pytest.mark.parametrize(  # rows that did not happen are tested with pixels, too
+    "spec",
+    [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],
+    ids=lambda spec: spec.id,
+)
 
 
 def actor_of(config: PPOConfig, spec: EnvSpec) -> Actor:
@@ -68,10 +73,16 @@ def make_batch(config: PPOConfig, spec: EnvSpec, state: PPOState, seed: int = 0)
     return batches.make_batch(ppo(config, spec), spec, state, seed)
 
 
+_updates: dict[tuple[PPOConfig, str], Any] = {}  # compiled once for all tests
+
+
 def updated(
     config: PPOConfig, spec: EnvSpec, state: PPOState, batch: Transition
 ) -> tuple[PPOState, dict[str, Any]]:
-    return jax.jit(ppo(config, spec).update)(state, batch, KEY)
+    key = config, spec.id
+    if key not in _updates:
+        _updates[key] = jax.jit(ppo(config, spec).update)
+    return _updates[key](state, batch, KEY)
 
 
 # The pieces, by hand
@@ -82,7 +93,7 @@ def updated(
     ("env", "config"),
     [
         (CartPole(), SCALED),
-        (Dot(), SMALL),
+        pytest.param(Dot(), SMALL, marks=pytest.mark.slow),
         pytest.param(CartPole(), SMALL, marks=pytest.mark.slow),
         pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow),
     ],
@@ -133,6 +144,7 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
     assert PPOConfig(**(vars(SMALL) | {"env_steps": env_steps})).updates == updates
 
 
+@pytest.mark.medium
 def test_learning_rate_0_changes_nothing() -> None:
     config = PPOConfig(**(vars(SMALL) | {"learning_rate": 0.0}))
     state = start(config, DISCRETE)
@@ -142,6 +154,7 @@ def test_learning_rate_0_changes_nothing() -> None:
     assert float(metrics["clip_fraction"]) == 0
 
 
+@pytest.mark.medium
 def test_gradients_are_clipped_by_their_global_norm() -> None:
     """Clipped to 1e-4, gradients are so small that Adam's ε of 1e-5 changes the first step."""
     once = {"epochs": 1, "minibatches": 1, "max_grad_norm": 1e-4, "learning_rate": 1.0}
@@ -157,6 +170,7 @@ def test_gradients_are_clipped_by_their_global_norm() -> None:
         np.testing.assert_allclose(step, g / (np.abs(g) + 1e-5), rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_update_ratio_equals_numpy() -> None:
     state = start(SMALL, DISCRETE)
     after, metrics = updated(SMALL, DISCRETE, state, make_batch(SMALL, DISCRETE, state))
@@ -227,6 +241,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, value_clip_range: 
     np.testing.assert_allclose(total, whole, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_gradient_with_rows_masked_equals_that_without_the_rows() -> None:
     state = start(SMALL, DISCRETE)
     rows, actor = some_rows(state, DISCRETE), actor_of(SMALL, DISCRETE)
@@ -321,6 +336,7 @@ def test_explained_variances_equal_slow_loops() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
+@pytest.mark.medium
 def test_the_batch_has_the_unclipped_actions() -> None:
     config = PPOConfig(**(vars(SMALL) | {"initial_log_std": 1.0}))
     state = start(config, CONTINUOUS)
@@ -333,7 +349,7 @@ def test_the_batch_has_the_unclipped_actions() -> None:
 
 
 @pytest.mark.medium
-@by_id
+@vectors_by_id
 def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
     state = start(SMALL, spec)
     batch = make_batch(SMALL, spec, state)
@@ -357,6 +373,7 @@ def test_the_key_only_assigns_rows_to_minibatches(minibatches: int) -> None:
 # Advantages that are noise
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("advantages", "share"), [([3.0, -3.0], 1.0), ([0.03, -0.03], 0.15)])
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])
 @pytest.mark.parametrize("normalize_rewards", [False, True])
@@ -378,7 +395,7 @@ def test_the_policys_share_shrinks_with_advantages_below_the_floor_in_any_unit(
 
 
 @pytest.mark.medium
-@by_id
+@vectors_by_id
 def test_noise_moves_the_policy_by_its_share_and_the_value_as_far_as_ever(spec: EnvSpec) -> None:
     """The floor is ten times the advantages, so the policy's one gradient step is a tenth as long.
 
@@ -448,7 +465,7 @@ def test_weight_0_without_blanking_lets_nan_through(
         monkeypatch.setattr(place, "blank", lambda x, valid: x)
     state = start(SMALL, DISCRETE)
     batch = spoil(make_batch(SMALL, DISCRETE, state), np.nan)
-    after, _ = updated(SMALL, DISCRETE, state, batch)
+    after, _ = jax.jit(ppo(SMALL, DISCRETE).update)(state, batch, KEY)
     assert not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after.params))
 
 

@@ -10,6 +10,7 @@ import pytest
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.ppo import ppo
+from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.drivers.episodes import episode_metrics
@@ -26,6 +27,11 @@ IDS = {  # by what holds the environments; the last one has states that terminat
     "Gymnasium's": "gymnasium:Pendulum-v1",
     "terminating": "gymnasium:CartPole-v1",
 }
+
+
+def learning_nothing(config: PPOConfig, spec: EnvSpec) -> Algorithm:
+    """Return PPO without its update, which takes most of the time of compilation."""
+    return ppo(config, spec)._replace(update=lambda state, batch, key: (state, {}))
 
 
 def lengths_of(env_id: str, config: PPOConfig = SMALL) -> tuple[list[list[int]], Any]:
@@ -49,6 +55,7 @@ def lengths_of(env_id: str, config: PPOConfig = SMALL) -> tuple[list[list[int]],
     return [valid[ended[:, row], row].tolist() for row in range(ended.shape[1])], phase.metrics
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env_id", [IDS["batch of ours"], IDS["Gymnasium's"]])
 def test_first_episodes_end_at_equal_distances_and_later_ones_at_the_limit(env_id: str) -> None:
     ends, metrics = lengths_of(env_id)
@@ -62,6 +69,7 @@ def test_first_episodes_end_at_equal_distances_and_later_ones_at_the_limit(env_i
     assert set(whole[~np.isnan(whole)].tolist()) == {LIMIT}
 
 
+@pytest.mark.medium
 def test_terminating_states_keep_whole_first_episodes() -> None:
     ends, _ = lengths_of(IDS["terminating"])
     assert all(row[0] in range(8, LIMIT + 1) for row in ends)
@@ -122,7 +130,8 @@ def test_whole_episodes_are_spread_evenly() -> None:
 
 def test_evaluations_have_whole_episodes() -> None:
     args: dict[str, Any] = {"max_episode_steps": LIMIT}
-    algorithm = ppo(replace(SMALL, episode_steps=5), make_host("fixed:Hopper-v5", args, 1).spec)
+    spec = make_host("fixed:Hopper-v5", args, 1).spec
+    algorithm = learning_nothing(replace(SMALL, episode_steps=5), spec)
     driver = HostDriver(lambda rows: make_host("fixed:Hopper-v5", args, rows), algorithm)
     learners, _ = driver.phase(1)(driver.start([5]), None)
     evaluation = driver.evaluate(learners, [5], episodes=10)
@@ -130,18 +139,20 @@ def test_evaluations_have_whole_episodes() -> None:
     assert np.asarray(evaluation.lengths).tolist() == [[LIMIT] * 10]
 
 
+@pytest.mark.medium
 def test_compiled_environments_are_shortened_too() -> None:
     env = make_native("Pendulum-v1", {"max_episode_steps": LIMIT})
-    algorithm = ppo(replace(SMALL, episode_steps=5), env.spec)
+    algorithm = learning_nothing(replace(SMALL, episode_steps=5), env.spec)
     driver = NativeDriver(env, algorithm)
     _, phase = driver.phase(4)(driver.start([5]), None)
     assert set(np.asarray(phase.metrics["episode_length_max"]).ravel().tolist()) == {5}
     assert np.asarray(phase.metrics["episodes"]).sum() == ENVS * 4 * LENGTH // 5
 
 
+@pytest.mark.medium
 def test_a_share_of_compiled_environments_keeps_whole_episodes() -> None:
     env = make_native("Pendulum-v1", {"max_episode_steps": LIMIT})
-    algorithm = ppo(replace(SMALL, episode_steps=5, whole_share=0.5), env.spec)
+    algorithm = learning_nothing(replace(SMALL, episode_steps=5, whole_share=0.5), env.spec)
     driver = NativeDriver(env, algorithm)
     _, phase = driver.phase(4)(driver.start([5]), None)
     rows = 4 * LENGTH
@@ -149,6 +160,7 @@ def test_a_share_of_compiled_environments_keeps_whole_episodes() -> None:
     assert np.asarray(phase.metrics["episodes"]).sum() == expected
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env_id", [IDS["batch of ours"], IDS["Gymnasium's"], "Pendulum-v1"])
 def test_clips_know_the_env_step_of_their_training_episode(env_id: str) -> None:
     """Queries of one stage compare parts of training episodes, which are shorter here."""
@@ -156,9 +168,10 @@ def test_clips_know_the_env_step_of_their_training_episode(env_id: str) -> None:
     config = replace(SMALL, episode_steps=5, rollout_length=4)
     if env_id == "Pendulum-v1":
         env, first = make_native(env_id, args), [5] * ENVS
-        driver: Any = NativeDriver(env, ppo(config, env.spec))
+        driver: Any = NativeDriver(env, learning_nothing(config, env.spec))
     else:
-        algorithm, first = ppo(config, make_host(env_id, args, 1).spec), staggered(ENVS, 5)
+        spec, first = make_host(env_id, args, 1).spec, staggered(ENVS, 5)
+        algorithm = learning_nothing(config, spec)
         driver = HostDriver(lambda rows: make_host(env_id, args, rows), algorithm)
     phase = driver.phase(7, record_rollouts=7, record_envs=ENVS)
     record = row_of(jax.tree.map(np.asarray, phase(driver.start([5]), None)[1].record), 0)

@@ -168,6 +168,7 @@ def test_an_update_is_a_step_of_adam_for_the_policy_and_three_for_the_value() ->
     np.testing.assert_allclose(metrics["value_loss"], np.mean(three), rtol=1e-4)
 
 
+@pytest.mark.medium
 def test_policy_and_value_losses_share_no_gradient() -> None:
     """Not even through Ψ and G, which depend on V."""
     actor, state = actor_of(SMALL, DISCRETE), start(vpg(SMALL, DISCRETE))
@@ -199,7 +200,11 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
 
 
 @pytest.mark.medium
-@by_spec
+@pytest.mark.parametrize(
+    "spec",
+    [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],  # PPO has pixels
+    ids=lambda spec: spec.id,
+)
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec) -> None:
     algorithm = vpg(SCALED, spec)
     state = start(algorithm)

@@ -61,12 +61,14 @@ def values(config: PPOConfig) -> tuple[Any, Any]:
     return np.asarray(found), state
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("wrap", "same"), [(True, True), (False, False)])
 def test_value_is_that_of_the_state_only_if_angles_are_wrapped(wrap: bool, same: bool) -> None:
     found, _ = values(PPOConfig(num_envs=2, rollout_length=4, wrap_angles=wrap, normalize_obs=True))
     assert np.allclose(found[0], found[1], atol=1e-5) is same
 
 
+@pytest.mark.medium
 def test_statistics_are_those_of_wrapped_angles() -> None:
     env = make_host(HOPPER, {}, 1)
     config = PPOConfig(
@@ -87,6 +89,7 @@ def test_statistics_are_those_of_wrapped_angles() -> None:
     assert updated.obs_statistics.mean[1] == pytest.approx(0.1, abs=1e-4)
 
 
+@pytest.mark.medium
 def test_saved_spec_keeps_angles_and_refuses_others() -> None:
     env = make_host(HOPPER, {}, 1)
     facts = spec_to_json(env.spec)

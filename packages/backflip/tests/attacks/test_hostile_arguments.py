@@ -52,6 +52,7 @@ def refused(home: Path, *argv: str) -> None:
     assert not list(home.glob("runs/*")), argv[-1][:60]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "option",
     [

@@ -178,6 +178,7 @@ def test_a_label_file_that_runs_without_end_is_refused(
     tried(1, "label files with other views, triggers or tables")
 
 
+@pytest.mark.medium
 def test_a_clip_that_is_a_bomb_is_refused(received: Path, tried: Tried) -> None:
     bomb = zlib.compress(bytes(200 * 2**20), 9)
     with changing(received) as file:
@@ -203,6 +204,7 @@ def test_one_damaged_film_hides_only_its_pair(received: Path) -> None:
         assert all(film for pair in taken for clip in pair.clips for film in clip.values())
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "field", ["doing", "since", "pid", "phase", "budget", "result", "episode", "film", "more"]
 )

@@ -210,7 +210,13 @@ def test_an_option_of_the_page_is_refused_if_nobody_looks_at_it(
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("command", ["teach CartPole-v1 --teacher oracle", "train ppo CartPole-v1"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("teach CartPole-v1 --teacher oracle", marks=pytest.mark.slow),
+        "train ppo CartPole-v1",
+    ],
+)
 def test_resume_refuses_options_of_the_page_for_a_run_without_people(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 CHECK = """
 import os
 
@@ -21,6 +23,7 @@ assert set(threads()) == {min(2, os.cpu_count())}, threads()
 """
 
 
+@pytest.mark.medium
 def test_all_libraries_have_one_thread_in_the_block_only():
     """In a process that has not factored a matrix before."""
     env = {"OPENBLAS_NUM_THREADS": "2", "JAX_PLATFORMS": "cpu", "PYTHONPATH": ":".join(sys.path)}

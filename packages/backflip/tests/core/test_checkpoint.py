@@ -285,6 +285,7 @@ print(version)
 """
 
 
+@pytest.mark.medium
 def test_kill_9_at_random_moments(path):
     command = [sys.executable, "-c", KILLED_AT_RANDOM, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

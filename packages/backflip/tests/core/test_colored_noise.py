@@ -30,6 +30,7 @@ def test_weights_by_hand() -> None:
     np.testing.assert_allclose(weights_of(3, 2.0) ** 2, [1 / 7, 2 / 7, 4 / 7], rtol=1e-6)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("color", [0.5, 1.0, 2.0])
 def test_each_draw_is_standard_normal(color: float) -> None:
     noise = stream(64, color, rows=20_000)
@@ -39,6 +40,7 @@ def test_each_draw_is_standard_normal(color: float) -> None:
     np.testing.assert_allclose(fourth, 3.0, atol=0.35)
 
 
+@pytest.mark.medium
 def test_correlation_is_that_of_the_definition() -> None:
     """Mean over offsets of Σ_k w_k² [same draw of noise k at t and t + lag]: 1 - lag / 2^k."""
     env_steps, color, lags = 32, 1.0, [1, 2, 3, 5, 8, 20]
@@ -53,6 +55,7 @@ def test_correlation_is_that_of_the_definition() -> None:
     np.testing.assert_allclose(found, expected, atol=0.03)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("color", [0.5, 1.0])
 def test_power_falls_with_the_frequency(color: float) -> None:
     """At low frequencies, the slope of log power on log frequency is about -β."""
@@ -83,6 +86,7 @@ def test_rows_and_dimensions_are_independent() -> None:
     assert abs(correlations.mean()) < 0.01
 
 
+@pytest.mark.medium
 def test_same_keys_same_bits() -> None:
     np.testing.assert_array_equal(stream(16, 1.0, 4), stream(16, 1.0, 4))
     assert jnp.any(jnp.asarray(stream(16, 1.0, 4) != stream(16, 1.0, 4, seed=1)))

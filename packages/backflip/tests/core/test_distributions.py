@@ -120,6 +120,7 @@ def test_normal_by_hand() -> None:
     np.testing.assert_allclose(standard.entropy(), 1.4189385, rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_normal_log_prob_averages_to_minus_the_entropy(normal: DiagonalNormal) -> None:
     drawn = jax.vmap(normal.sample)(jax.random.split(KEY, 20_000))
     found = -jax.vmap(normal.log_prob)(drawn)
@@ -167,6 +168,7 @@ def test_tanh_normal_equals_the_change_of_variables(bounded: TanhNormal) -> None
         np.testing.assert_allclose(found, math.log(density), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.medium
 def test_tanh_normal_density_integrates_to_1(bounded: TanhNormal) -> None:
     cells = 20_000
     y = (jnp.arange(cells, dtype=jnp.float32) + 0.5) / cells * 2 - 1
@@ -174,6 +176,7 @@ def test_tanh_normal_density_integrates_to_1(bounded: TanhNormal) -> None:
     np.testing.assert_allclose(density.mean() * 2, 1.0, rtol=1e-3)
 
 
+@pytest.mark.medium
 def test_both_routes_to_the_probability_of_a_tanh_sample_agree(bounded: TanhNormal) -> None:
     keys = jax.random.split(KEY, 100)
     noise = jax.vmap(lambda key: jax.random.normal(key, bounded.mean.shape))(keys)
@@ -232,6 +235,7 @@ def test_jit_changes_nothing_and_leading_axes_are_a_loop(policy: Any) -> None:
         np.testing.assert_allclose(alone.mode(), policy.mode()[i], rtol=1e-6)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
 def test_same_key_same_action_another_key_another(policy: Any) -> None:
     first, again = policy.sample(KEY), policy.sample(KEY)

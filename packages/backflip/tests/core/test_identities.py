@@ -98,6 +98,7 @@ def test_errors_by_hand() -> None:
     assert bellman_error(**minibatch, terminated=[True], targets=[6.0]) == pytest.approx(5 / 7)
 
 
+@pytest.mark.medium
 def test_compiled_code_and_numpy_agree() -> None:
     given, rng = stream(), np.random.default_rng(1)
     other = rng.normal(size=(6, 2)).astype(np.float32)
@@ -124,6 +125,7 @@ def test_compiled_code_and_numpy_agree() -> None:
     assert float(every.max()) == pytest.approx(found, 1e-5)
 
 
+@pytest.mark.medium
 def test_targets_of_q_learning() -> None:
     rng = np.random.default_rng(2)
     after, chooser = (jnp.asarray(x, jnp.float32) for x in rng.normal(size=(2, 8, 3)))

@@ -222,6 +222,7 @@ def test_noise_bounds_the_gradient_of_a_wrong_label() -> None:
     np.testing.assert_allclose(jax.grad(preference_loss)(*arguments, 0.0), -1.0, rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_jit_changes_nothing_and_vmap_is_a_loop() -> None:
     rng = np.random.default_rng(0)
     columns = [jnp.asarray(rng.normal(size=5), jnp.float32) for _ in range(3)]
@@ -268,6 +269,7 @@ def test_answer_probabilities_sum_to_one_and_swap_with_the_clips(width, noise):
     assert float(found.min()) >= 0
 
 
+@pytest.mark.medium
 def test_without_a_tie_width_the_answers_are_those_of_preference_probability():
     difference = jnp.linspace(-9, 9, 7)
     found = answer_probabilities(difference, 0.0, 0.1)

@@ -466,6 +466,7 @@ def test_each_seed_draws_from_its_own_columns() -> None:
     np.testing.assert_array_equal(place[1], drawn([5, 1, 9])[1])
 
 
+@pytest.mark.medium
 def test_the_same_key_draws_the_same_rows_and_another_key_others() -> None:
     case = Case(0, 1, False)
     of, (memory, _) = case.layout(), fill(case, 3, jax_arrays=True)
@@ -569,6 +570,7 @@ def test_draws_are_proportional_to_the_error_to_the_power_of_alpha(jax_arrays: b
         assert chi_square(counts, powers / powers.sum()) < 4
 
 
+@pytest.mark.medium
 def test_importance_weights_by_hand() -> None:
     """Two rows with errors 1 and 3 among rows without: (n P)^-β over the largest."""
     case = PRIORITIZED[0]
@@ -582,6 +584,7 @@ def test_importance_weights_by_hand() -> None:
     assert (uncorrected.extra.weight == 1).all()
 
 
+@pytest.mark.medium
 @in_both
 def test_importance_weights_are_divided_by_the_largest_of_all_minibatches(jax_arrays: bool) -> None:
     """By definition: w = (n P)^-β over its largest, which is in one of the U minibatches only."""
@@ -651,6 +654,7 @@ RECENT = [
 ]
 
 
+@pytest.mark.medium
 @in_both
 @pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize("case", RECENT, ids=str)
@@ -666,6 +670,7 @@ def test_a_share_of_the_rows_is_recent_and_the_rest_are_any(
     assert chi_square(counts[may], chances) < 4
 
 
+@pytest.mark.medium
 @in_both
 def test_only_recent_rows_are_drawn_with_a_share_of_one(jax_arrays: bool) -> None:
     case = RECENT[0]._replace(recent_share=1.0)
@@ -674,6 +679,7 @@ def test_only_recent_rows_are_drawn_with_a_share_of_one(jax_arrays: bool) -> Non
     assert set(drawn_places(case, memory, 3_000)) == set(newest)
 
 
+@pytest.mark.medium
 @in_both
 def test_a_window_longer_than_the_replay_is_the_whole_replay(jax_arrays: bool) -> None:
     case = RECENT[0]._replace(recent_share=1.0, recent_env_steps=10**6)
@@ -682,6 +688,7 @@ def test_a_window_longer_than_the_replay_is_the_whole_replay(jax_arrays: bool) -
     assert set(drawn_places(case, memory, 3_000)) == set(everything)
 
 
+@pytest.mark.medium
 @in_both
 def test_recent_rows_have_weights_that_undo_the_priorities_only(jax_arrays: bool) -> None:
     """By definition: (q / q₀)^-β over its largest; q is a row's chance, q₀ without priorities."""
@@ -714,6 +721,7 @@ def test_without_a_share_the_window_changes_no_bit() -> None:
     same_bits(one, same)
 
 
+@pytest.mark.medium
 @in_both
 def test_recent_rows_are_the_same_with_the_same_key(jax_arrays: bool) -> None:
     memory, _ = fill(RECENT[0], 3, jax_arrays=jax_arrays)

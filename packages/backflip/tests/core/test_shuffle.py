@@ -68,6 +68,7 @@ def test_same_key_same_order_and_jit_changes_nothing(count: int) -> None:
     np.testing.assert_array_equal(order, jax.jit(shuffle, static_argnums=1)(key, count))
 
 
+@pytest.mark.medium
 def test_vmap_is_a_loop() -> None:
     keys = jax.random.split(jax.random.key(5), 4)
     together = jax.vmap(lambda key: shuffle(key, 32))(keys)

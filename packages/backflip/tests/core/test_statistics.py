@@ -49,6 +49,7 @@ def running(parts: list[np.ndarray]) -> statistics.RunningStatistics:
     return total
 
 
+@pytest.mark.medium
 @given(rows=ROWS)
 def test_rows_equal_numpy(rows: np.ndarray) -> None:
     found = of_all(rows)
@@ -186,6 +187,7 @@ def test_explained_variance_of_constant_targets_is_not_a_number(valid: list[bool
     assert np.isnan(found)
 
 
+@pytest.mark.medium
 def test_jit_changes_nothing_and_vmap_is_a_loop() -> None:
     rng = np.random.default_rng(0)
     rows = jnp.asarray(rng.normal(size=(4, 6, 3)), jnp.float32)
@@ -197,6 +199,7 @@ def test_jit_changes_nothing_and_vmap_is_a_loop() -> None:
         close(one, jax.jit(of_rows)(rows[i], valid[i]))
 
 
+@pytest.mark.medium
 def test_rejects_a_mask_of_another_length() -> None:
     with pytest.raises(TypeError, match="valid"):
         of_rows(jnp.zeros((3, 2)), jnp.ones(2, bool))

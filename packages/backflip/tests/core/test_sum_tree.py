@@ -50,6 +50,7 @@ def test_a_duplicate_leaf_keeps_one_priority_and_right_sums() -> None:
     assert float(tree[1]) == float(tree[8 + 3]) + 4
 
 
+@pytest.mark.medium
 def test_draws_are_proportional_and_probabilities_are_returned() -> None:
     """Within one per mille: each of 10,000 equal parts of the whole has one draw in it."""
     rng = np.random.default_rng(0)
@@ -65,6 +66,7 @@ def test_draws_are_proportional_and_probabilities_are_returned() -> None:
     np.testing.assert_allclose(chance, share[index], rtol=1e-4)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [1, 3, 64, 1000])
 def test_a_leaf_without_priority_is_never_drawn(count: int) -> None:
     rng = np.random.default_rng(count)

@@ -54,6 +54,7 @@ def test_the_call_of_the_first_nan_in_a_loop():
     assert "call 4" in str(seen)
 
 
+@pytest.mark.medium
 def test_batches_gradients_integers_and_nothing():
     with taps() as seen:
         jax.vmap(halved)(jnp.ones((5, 3)))

@@ -148,7 +148,7 @@ def test_look_accepts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     ("algorithm", "settings"),
     [
         ("ppo", {"num_envs": 4, "rollout_length": 16, "epochs": 1, "hidden": (8,)}),
-        (
+        pytest.param(
             "sac",
             {
                 "num_envs": 4,
@@ -157,6 +157,7 @@ def test_look_accepts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
                 "learning_starts": 32,
                 "hidden": (8,),
             },
+            marks=pytest.mark.slow,
         ),
     ],
 )

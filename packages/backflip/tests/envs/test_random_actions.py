@@ -29,6 +29,7 @@ def test_unbounded_dimension_is_standard_normal(where: str) -> None:
     assert -1 <= drawn[:, 0].min() < drawn[:, 0].max() <= 3
 
 
+@pytest.mark.medium
 def test_discrete_actions_are_uniform() -> None:
     for drawn in (
         random_actions(Discrete(3), jax.random.key(0), COUNT),

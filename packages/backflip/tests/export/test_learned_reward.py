@@ -96,6 +96,7 @@ def check_rewards_are_those_of_training(model: str, spec: EnvSpec) -> None:
     assert (spread.std() > 0) == (model != "own")  # that example has one member
 
 
+@pytest.mark.medium
 def test_a_batch_larger_than_a_program_is_cut_and_an_empty_one_is_empty() -> None:
     reward, _, _ = learned("linear", VECTOR)
     rng = np.random.default_rng(0)
@@ -165,6 +166,7 @@ def test_what_is_not_in_the_spaces_is_refused_in_one_line(kind: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.medium
 def test_images_of_fractions_and_actions_that_are_not_finite_are_refused() -> None:
     pixels, _, _ = learned("linear", PIXELS)
     image = np.zeros(PIXELS.observation.shape, np.float32)
@@ -329,6 +331,7 @@ def test_code_that_a_received_run_names_is_not_imported(
         backflip.load_reward(received)
 
 
+@pytest.mark.medium
 def test_without_stable_baselines_a_vec_env_is_refused_in_one_line() -> None:
     reward, _, _ = learned("linear", VECTOR)
     if "stable_baselines3" in sys.modules:

@@ -38,6 +38,7 @@ def test_scores_are_recorded_in_the_run(tmp_path: Path) -> None:
     assert second["ended"] == "terminated"
 
 
+@pytest.mark.medium
 def test_same_seed_gives_the_same_episode() -> None:
     one, other = (Game("Pendulum-v1", {}, 4) for _ in range(2))
     assert one.begin()["numbers"] == other.begin()["numbers"]

@@ -39,6 +39,7 @@ TINY = {
     "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 OPTIONS = {"teacher": "human", "labels": 16, "env_steps": 4 * 16 * 6, "argv": ["backflip"]}
 QUICK = {"labels": 8, "env_steps": 4 * 16 * 3, "settings": TINY | {"phases": 3}}
@@ -295,9 +296,9 @@ os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
 @pytest.mark.parametrize(("key", "status"), [(b"\x1b[D", 0), (b"q", 130)])
 def test_person_teaches_in_the_terminal(tmp_path, key, status):
     """Arrows answer to the end; after a quit the command to resume is printed."""
-    settings = TINY | {"phases": 2}
-    options = [f"--set={name}={value}" for name, value in settings.items() if name != "hidden"]
-    numbers = ["--labels", "4", "--env-steps", str(4 * 16 * 2), *options]
+    settings = QUICK["settings"] | {"hidden": 8}
+    options = [f"--set={name}={value}" for name, value in settings.items()]
+    numbers = ["--labels", "4", "--env-steps", str(QUICK["env_steps"]), *options]
     command = ["teach", "Pendulum-v1", "--teacher", "terminal", "--json", "--home", str(tmp_path)]
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -504,15 +505,14 @@ def test_invalid_sources_are_reported_before_training(tmp_path, changes, message
 
 @pytest.mark.medium
 def test_labels_of_another_environment_or_clip_length_are_refused(tmp_path):
-    options = dict(OPTIONS, teacher="oracle", settings=TINY | {"phases": 1}, home=tmp_path)
-    options |= {"labels": 2, "env_steps": 4 * 16}
+    options = OPTIONS | QUICK | {"teacher": "oracle", "home": tmp_path}
     source = teach("Pendulum-v1", **options)
     options["labels"] = None
     with pytest.raises(UsageError, match=r"have 5 env steps, those of this run 6; try --set clip"):
         teach(
             "Pendulum-v1",
             labels_from=source.run,
-            **options | {"settings": TINY | {"phases": 1, "clip_length": 6}},
+            **options | {"settings": QUICK["settings"] | {"clip_length": 6}},
         )
     with pytest.raises(UsageError, match="another environment"):
         teach("Acrobot-v1", labels_from=source.run, **options)

@@ -694,6 +694,7 @@ def test_ctrl_c_restores_the_terminal(run, start):
     assert real.is_restored()
 
 
+@pytest.mark.medium
 def test_suspend_and_flow_control_keys_are_disabled(run, start):
     """A suspended program would leave the terminal in full-screen mode; Ctrl-S would freeze it."""
     real = start(run)
@@ -729,6 +730,7 @@ def test_exception_restores_the_terminal_and_is_reported(run, start, where):
     assert real.is_restored()
 
 
+@pytest.mark.medium
 def test_closed_terminal_ends_the_program(run, start):
     real = start(run)
     real.says("▀")
@@ -847,6 +849,7 @@ def test_next_pair_is_shown_at_once(run, start):
     assert sorted(took)[1] < 0.5, took
 
 
+@pytest.mark.medium
 def test_no_terminal_is_a_one_line_error(run):
     command = [sys.executable, "-m", "backflip.labelling.terminal", str(run)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -876,6 +879,7 @@ def test_wrong_usage_is_a_one_line_error(start, tmp_path, monkeypatch, arguments
     assert list(tmp_path.iterdir()) == [], "nothing is made"
 
 
+@pytest.mark.medium
 def test_damaged_labels_are_a_one_line_error(tmp_path, start):
     (tmp_path / LABELS).write_bytes(b"rubbish" * 100)
     real = start(tmp_path)
@@ -885,6 +889,7 @@ def test_damaged_labels_are_a_one_line_error(tmp_path, start):
     assert b"\x1b[?1049h" not in real.output
 
 
+@pytest.mark.medium
 def test_jax_is_not_imported():
     program = (
         "import sys, backflip.labelling.terminal, backflip.preferences.exchange;"

@@ -26,6 +26,7 @@ CONTINUOUS = EnvSpec("continuous", box((5,)), box((2,)), None)
 PIXELS = EnvSpec("pixels", box((84, 84, 4), np.uint8), Discrete(6), None, frame_stack=4)
 SMALL_PIXELS = EnvSpec("small", box((10, 20, 1), np.uint8), Discrete(3), None)
 SPECS = [VECTOR, CONTINUOUS, PIXELS, SMALL_PIXELS]
+SMALL_SPECS = [VECTOR, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow), SMALL_PIXELS]
 
 
 def observations(spec: EnvSpec, batch: int, seed: int = 0) -> Any:
@@ -103,7 +104,7 @@ def test_first_policy_is_close_to_uniform(spec: EnvSpec) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+@pytest.mark.parametrize("spec", SMALL_SPECS, ids=lambda spec: spec.id)
 def test_rows_are_independent(spec: EnvSpec) -> None:
     obs, order = observations(spec, 6), jnp.array([3, 0, 5, 1, 4, 2])
     head, value = answer(spec, obs)
@@ -115,7 +116,7 @@ def test_rows_are_independent(spec: EnvSpec) -> None:
     np.testing.assert_allclose(alone_value, value[2:3], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
+@pytest.mark.parametrize("spec", SMALL_SPECS, ids=lambda spec: spec.id)
 @pytest.mark.medium
 def test_jit_changes_nothing_and_vmap_over_seeds_is_a_loop(spec: EnvSpec) -> None:
     net, obs = actor_critic(spec, (16, 16)), observations(spec, 4)
@@ -227,7 +228,7 @@ def test_padding_is_excluded_from_standardisation() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("side", [84, 64])  # 64 is filled up to 66
+@pytest.mark.parametrize("side", [pytest.param(84, marks=pytest.mark.slow), 64])  # filled up to 66
 def test_contrast_is_invariant_to_brightness(side: int) -> None:
     """A brighter picture gives the same inputs; a shifted one does not."""
     rng = np.random.default_rng(0)
@@ -264,7 +265,15 @@ def test_rejects_images_that_are_not_bytes() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("side", "stride"), [(2, 1), (4, 2), (3, 1), (3, 2)])
+@pytest.mark.parametrize(
+    ("side", "stride"),
+    [
+        (2, 1),
+        pytest.param(4, 2, marks=pytest.mark.slow),
+        pytest.param(3, 1, marks=pytest.mark.slow),
+        (3, 2),
+    ],
+)
 def test_convolutions_and_their_gradients_equal_those_of_xla(side: int, stride: int) -> None:
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.normal(size=(3, 9, 12, 5)), jnp.float32)
@@ -290,6 +299,7 @@ def test_convolutions_and_their_gradients_equal_those_of_xla(side: int, stride: 
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-2)
 
 
+@pytest.mark.medium
 def test_cells_are_divided_by_at_least_1() -> None:
     nothing = np.zeros((8, 8, 2), np.uint8)
     spec = EnvSpec("dark", Box(nothing, nothing, nothing.dtype), Discrete(2), None)

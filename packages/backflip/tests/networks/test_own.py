@@ -99,6 +99,7 @@ def _own_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "own_nets", raising=False)
 
 
+@pytest.mark.medium
 def test_features_are_counted_for_vectors_and_images() -> None:
     assert own_network("own_nets:net", SPEC, ()).features == 6
     assert own_network("own_nets:net", EnvSpec("mine", IMAGE, Discrete(4), 100), ()).features == 6
@@ -161,6 +162,7 @@ def test_every_algorithm_with_the_setting_acts_with_it(algorithm: str, observati
     np.testing.assert_array_equal(flatten(learner.policy(restored))[names[0]], kept[names[0]])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "vpg"])
 def test_continuous_actions(algorithm: str) -> None:
     learner = built(algorithm, EnvSpec("mine", VECTOR, PUSH, 100))

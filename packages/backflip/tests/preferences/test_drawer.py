@@ -115,6 +115,7 @@ def test_films_of_answered_queries_are_not_drawn_again(tmp_path, drawer, store):
     assert not list((tmp_path / FILMS).iterdir())
 
 
+@pytest.mark.medium
 def test_stills_show_each_env_step_and_stay_dark_after_the_end(tmp_path):
     spec = make_native("CartPole-v1").spec
     obs = np.zeros((4, 4), np.float32)

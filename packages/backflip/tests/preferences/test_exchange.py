@@ -559,6 +559,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.medium
 def test_labels_of_a_run_whose_trainer_was_killed(tmp_path):
     trainer = subprocess.run([sys.executable, "-c", TRAINER, str(tmp_path)], check=False)
     assert trainer.returncode == -signal.SIGKILL

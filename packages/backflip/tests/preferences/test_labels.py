@@ -395,6 +395,7 @@ for generation in range(25):
 """
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_kill_9_at_random_moments(path, tried):
     command = [sys.executable, "-c", KILLED_AT_RANDOM, str(path)]
@@ -481,11 +482,13 @@ def flip_bits(file, places, count):
     return messages
 
 
+@pytest.mark.medium
 def test_flipped_bits_are_noticed_or_harmless_never_a_traceback(filled):
     messages = flip_bits(filled, range(filled.stat().st_size), 300)
     assert len(messages) > 200, "nearly all of the file is clips; a flipped clip does not decode"
 
 
+@pytest.mark.medium
 def test_flipped_bits_in_small_tables_indexes_and_statements_hide_no_label(filled):
     """SQLite's `quick_check` misses changed indexes, and references to rows that are missing."""
     with closing(sqlite3.connect(filled)) as connection:

@@ -81,6 +81,7 @@ def beliefs(clips: int, features: int, labels: int, seed: int = 0):
     return rng.normal(size=(clips, features)), rng.normal(size=(labels, features)), rng
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("width", [0.0, 0.7])
 def test_the_information_of_an_answer_is_the_expected_squared_score(width):
     logits = np.linspace(-6, 6, 25)
@@ -254,6 +255,7 @@ def test_no_random_number_is_used_if_all_pairs_may_be_asked():
     assert rng.random() == other.random()
 
 
+@pytest.mark.medium
 def test_members_who_differ_within_the_width_of_ties_agree():
     """The answers that members expect, by the ordinal model: left 1, tie ½, right 0."""
     returns = np.array([[0.0, 0.0], [2.0, -2.0], [3.0, 9.0]])

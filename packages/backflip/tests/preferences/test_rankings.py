@@ -136,6 +136,7 @@ def test_one_ranking_becomes_the_labels_of_all_pairs(store: LabelStore) -> None:
     assert sets == 1, "its labels are known to come from one answer"
 
 
+@pytest.mark.medium
 @given(scores=st.lists(st.integers(0, 3).map(float), min_size=2, max_size=7), data=st.data())
 def test_labels_of_a_set_agree_with_its_scores(
     tmp_path_factory: pytest.TempPathFactory, scores: list[float], data: Any

@@ -120,6 +120,7 @@ def test_vectors_are_refused_in_one_line():
         make_reward_model("change_map", EnvSpec("v", box, Discrete(2), 10), 4, 5)
 
 
+@pytest.mark.medium
 def test_the_reward_of_kept_maps_is_that_of_the_frames():
     """A replay may keep the maps: the whole of it is labelled again by one matrix product."""
     spec = pixels(30, 30, stack=2)
@@ -200,6 +201,7 @@ def test_a_step_in_which_nothing_happens_is_worth_nothing():
     assert np.median(scaled(values, scale)) == 0.0
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [0, 3])
 def test_labels_that_decide_nothing_leave_a_finite_scale(count):
     clip, flat = np.repeat(np.arange(max(2 * count, 1)), 4), np.zeros(4 * max(2 * count, 1))

@@ -50,19 +50,27 @@ MODELS = {
 OF_IMAGES = {"auto": AutoRewardModel, "change_map": ChangeMapRewardModel}
 
 
-ALIKE = (
-    "additive",
-    "additive-7-knots",
-    "auto",
-    "network-half-ties",
-)  # variants of others: slow tests
 EMBEDDING = "an_embedding_is_that_of_the_fit"
+VARIANTS = ("additive", "additive-7-knots", "auto", "network-half-ties")  # of models tested here
+# These have the fit of `intervals` with other features: its clauses are slow tests.
+OTHER_FEATURES = ("linear", "contacts", "change_map")
+OF_FEATURES = (
+    "rewards_are_finite_numbers_of_each_transition",
+    "the_true_reward_is_not_read",
+    "steps_after_the_end_count_for_nothing",
+    "a_known_reward_is_learned",
+)
+
+
+def is_slow(model: str, clause: str) -> bool:
+    """Return whether a quick test covers the same code."""
+    return model in VARIANTS or (model in OTHER_FEATURES and clause not in OF_FEATURES)
 
 
 def cases(models: Mapping[str, Any]) -> list[Any]:
     """Return model and clause; of models without an embedding, without its clause."""
     return [
-        pytest.param(model, clause, marks=pytest.mark.slow if model in ALIKE else ())
+        pytest.param(model, clause, marks=pytest.mark.slow if is_slow(model, clause) else ())
         for model in models
         for clause in CLAUSES
         if clause != EMBEDDING or hasattr(models[model], "embed")

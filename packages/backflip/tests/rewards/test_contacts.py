@@ -63,6 +63,7 @@ def test_eating_by_hand():
     np.testing.assert_array_equal(contacts[0, 3], [0, 1, 1, 0, 1, 1, 1, 0])
 
 
+@pytest.mark.medium
 def test_a_contact_is_the_same_wherever_it_happens():
     here = step([(1, 1, 0), (1, 2, 1)], [(1, 2, 0)])
     there = step([(2, 3, 0), (2, 2, 1)], [(2, 2, 0)])
@@ -74,6 +75,7 @@ def test_a_contact_is_the_same_wherever_it_happens():
     assert not np.array_equal(found[0], found[1])  # places are in other groups
 
 
+@pytest.mark.medium
 def test_what_is_kept_of_a_step_and_its_groups():
     representation, rng = Contacts(GRID), np.random.default_rng(0)
     x, y = (frames(GRID, 400, seed) for seed in (0, 1))
@@ -94,6 +96,7 @@ def test_what_is_kept_of_a_step_and_its_groups():
     np.testing.assert_array_equal(found[:, -3:], np.eye(3)[action])
 
 
+@pytest.mark.medium
 def test_sums_above_a_byte_end_there():
     spec = pixels(16, 16, channels=1, high=1)
     full = np.ones((1, 16, 16, 1), np.uint8)
@@ -111,5 +114,6 @@ def test_other_images_are_refused_in_one_line(spec):
         make_reward_model("contacts", spec, 4, 5)
 
 
+@pytest.mark.medium
 def test_grids_are_taught_with_contacts():
     assert teach_settings("ppo", GRID)[1]["reward_model"] == "contacts"

@@ -105,6 +105,7 @@ def test_probabilities_of_both_orders_of_a_pair_sum_to_one():
     np.testing.assert_allclose(one.members, other.members, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("scale", [0.5, 10.0, 100.0])
 @pytest.mark.parametrize("count", [6, 12], ids=["matrices of labels", "of features"])
 def test_the_posterior_gradient_is_zero_at_the_most_probable_weights(monkeypatch, scale, count):
@@ -160,6 +161,7 @@ def test_matrices_of_labels_and_of_features_give_the_same(monkeypatch, scale):
     assert one.log_evidence == pytest.approx(other.log_evidence, abs=1e-3)
 
 
+@pytest.mark.medium
 def test_probabilities_and_their_derivatives_are_those_of_the_losses():
     logits, log_width = np.linspace(-6, 6, 25), 0.4
 
@@ -262,6 +264,7 @@ def test_without_ties_the_likelihood_is_that_of_bradley_and_terry():
     assert float(score.tie_width) == float(score.width_gradient) == float(score.width_fisher) == 0
 
 
+@pytest.mark.medium
 def test_a_tie_says_that_the_clips_are_close_not_that_the_reward_is_small():
     """As half a label for each side, ties would shrink the prior; without them, less is known."""
     gains = []
@@ -404,6 +407,7 @@ def test_the_share_of_random_answers_follows_from_the_labels(share, low, high):
     assert low <= np.mean(found) <= high
 
 
+@pytest.mark.medium
 def test_wrong_answers_cost_less_if_their_share_is_chosen(monkeypatch):
     """A fit that assumes one random answer in ten explains one wrong one in five by chance."""
     gains = []
@@ -431,6 +435,7 @@ def test_neighbours_differ_in_one_variance_or_in_the_next_share_of_random_answer
     assert found == expected
 
 
+@pytest.mark.medium
 def test_members_know_nothing_of_labels_that_they_were_not_fitted_to():
     """Labels of pure noise are held out at chance although steps begin at the fit to all labels."""
     right, members = [], []
@@ -705,6 +710,7 @@ def test_clips_without_alive_steps_are_kept_in_their_place():
     assert not found.endless
 
 
+@pytest.mark.medium
 def test_kept_features_change_nothing():
     """Labels are added, some are undone, one changes, and with twice as many the encoder does."""
     labels = labels_on_clips(13)
@@ -730,6 +736,7 @@ def test_the_fit_of_a_seed_does_not_depend_on_other_seeds():
         np.testing.assert_array_equal(together.members[i], alone.members[0])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("asked_at", "labels"),
     [([], 0), ([0, 0], 2), ([0, 0, 9], 2), ([0, 0, 9, 9], 4), ([0, 0, 9, 9, 20, 20, 30], 4)],

@@ -53,6 +53,7 @@ def test_the_reward_is_the_distance_to_the_kth_nearest_state(size):
     np.testing.assert_allclose(reward, by_definition(next_obs, valid), rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.medium
 def test_the_distance_by_hand():
     states = jnp.arange(8, dtype=jnp.float32)[:, None]  # 0 ... 7; the fifth nearest of 0 is 5
     found = neighbour_distances(states, jnp.ones(8, bool))
@@ -78,6 +79,7 @@ def test_what_is_nearly_the_same_everywhere_is_not_blown_up():
     assert np.abs(explore(spec_of(2), batch_of(ring))).max() < 0.005
 
 
+@pytest.mark.medium
 def test_in_a_large_batch_the_particles_are_rows_equally_far_apart():
     rng = np.random.default_rng(0)
     rows = 4 * PARTICLES + 3
@@ -115,6 +117,7 @@ def test_pictures_have_one_unit_for_all_pixels():
     np.testing.assert_allclose(reward, expected, rtol=2e-3, atol=5e-4)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("chunk", [1, 7])
 def test_the_order_of_rows_does_not_matter_in_a_small_batch(chunk):
     rng = np.random.default_rng(chunk)

@@ -131,7 +131,9 @@ def test_features_equal_the_docstring(name):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+@pytest.mark.parametrize(
+    "name", ["discrete", "continuous", "long", pytest.param("pixels", marks=pytest.mark.slow)]
+)
 def test_part_sizes_match_the_features(name):
     spec = SPECS[name]
     batch = batch_of(spec, 50)
@@ -150,7 +152,9 @@ def test_part_sizes_match_the_features(name):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+@pytest.mark.parametrize(
+    "name", ["discrete", "continuous", "long", pytest.param("pixels", marks=pytest.mark.slow)]
+)
 def test_numbers_and_their_products_are_groups_of_their_own(name):
     """Doubling z doubles the numbers and quadruples the products, of state and change alike."""
     spec = SPECS[name]
@@ -239,6 +243,7 @@ def test_slow_directions_recover_slow_waves_in_order():
         assert abs(np.corrcoef(z[:, wave], waves[:, wave])[0, 1]) > 0.98
 
 
+@pytest.mark.medium
 def test_a_position_that_one_walk_never_left_is_not_a_slow_feature():
     """One of 200 walks stays at a position that no other visits; without noise it is slowest."""
     rng = np.random.default_rng(0)
@@ -303,6 +308,7 @@ def grid(channels=4):
     return EnvSpec("grid", box, Discrete(3), 100), frames
 
 
+@pytest.mark.slow
 def test_the_encoder_of_small_images_is_that_of_the_enlarged_ones():
     """Two routes to one encoder: directions of 320 pixels, and of 1,764 enlarged numbers."""
     spec, frames = grid()
@@ -356,6 +362,7 @@ def test_clips_and_training_have_equal_features(name):
     assert trained_on.std() > 0.01
 
 
+@pytest.mark.medium
 def test_only_the_newest_frame_of_a_stack_is_used():
     spec = pixels()
     batch = batch_of(spec, 2, 2)
@@ -373,6 +380,7 @@ def test_only_the_newest_frame_of_a_stack_is_used():
     np.testing.assert_array_equal(one, predict(parameters, batch._replace(obs=older)))
 
 
+@pytest.mark.medium
 def test_directions_without_change_are_not_scaled_to_rounding_noise():
     """Images with three directions: the order of a sum must not matter for any feature."""
     rng = np.random.default_rng(0)
@@ -387,6 +395,7 @@ def test_directions_without_change_are_not_scaled_to_rounding_noise():
     assert (np.abs(forwards / change).std(0) > 0.1).sum() >= 3
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("knots", [additive.FEW_KNOTS, additive.KNOTS])
 def test_thresholds_are_spread_over_data_and_range_and_tell_how_far_a_number_is_above(knots):
     rng = np.random.default_rng(0)
@@ -471,6 +480,7 @@ def test_a_rule_with_a_threshold_is_learned_by_the_additive_model_only():
     assert close["AdditiveRewardModel"] > max(0.85, close["LinearRewardModel"] + 0.03), close
 
 
+@pytest.mark.medium
 def test_intervals_are_differences_of_neighbouring_thresholds():
     rng = np.random.default_rng(6)
     before = rng.normal(size=(500, 3)).astype(np.float32)

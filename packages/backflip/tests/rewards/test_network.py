@@ -100,6 +100,7 @@ def test_a_network_for_images_convolves_the_picture_and_its_change():
     np.testing.assert_allclose(found, expected[:, 0], rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.medium
 def test_the_penalty_applies_to_weights_and_not_to_biases():
     params = initial_network(VECTOR, np.random.default_rng(0))
     expected = sum(np.square(x["w"]).sum() for x in [*params["body"], params["head"]])
@@ -182,6 +183,7 @@ def _slow_ordinal_loss(labels, outputs, width, i):
     return -np.log(0.9 * exact[float(labels.left_preferred[i])] + 0.1 / 3)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("width", [0.05, 1.0, 3.0])
 def test_the_ordinal_loss_of_a_label_by_the_definition(width):
     labels = random_labels(n=12)
@@ -206,6 +208,7 @@ def test_the_ordinal_loss_does_not_change_when_sides_are_swapped():
         np.testing.assert_allclose(one[decided], other[decided], rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_gradients_of_the_ordinal_loss_are_finite_differences():
     labels = random_labels(n=12)
     outputs = np.random.default_rng(1).normal(size=(12, 2, 4))
@@ -228,6 +231,7 @@ def test_gradients_of_the_ordinal_loss_are_finite_differences():
         assert float(by_output[place]) == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.medium
 def test_without_ties_the_width_is_zero_and_the_loss_as_before():
     labels = random_labels(n=12, padding=3)  # the padding has ties
     decided = labels._replace(left_preferred=jnp.where(labels.weight > 0, 1.0, 0.5))
@@ -272,6 +276,7 @@ def _constant_clip(value):
     return ObservedClip(seen, np.zeros(6, np.int32), seen, np.ones(6, bool))
 
 
+@pytest.mark.medium
 def test_losses_are_means_over_sample_and_held_out_labels():
     labels = random_labels(n=4, padding=2)
     outputs = jnp.asarray(np.random.default_rng(1).normal(size=(6, 2, 4)), jnp.float32)

@@ -51,6 +51,7 @@ def test_clips_of_images_are_uniform():
     assert rare_clips(images, labels_with(9, 1), 100) == 0
 
 
+@pytest.mark.medium
 def test_rare_clips_show_what_uniform_ones_miss():
     """The fall is in 12 of 400 windows of each pendulum."""
     uniform, covering = (

@@ -27,7 +27,10 @@ DQN = {
     "learning_starts": 32,
     "hidden": (8,),
 }
-TEACHING = {"phases": 2, "clip_length": 5, "random_envs": 8, "random_env_steps": 30}
+TEACHING = {
+    **{"phases": 4, "clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 30},
+    "reward_model": "linear",  # the quickest to fit
+}
 SHORT = {"max_episode_steps": 8}
 
 

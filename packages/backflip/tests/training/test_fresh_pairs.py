@@ -33,6 +33,7 @@ TINY = {
     "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
     "fresh_share": 0.5,
 }
 LABELS, FRESH_LABELS = 24, 12

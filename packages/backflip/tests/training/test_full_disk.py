@@ -72,6 +72,7 @@ print("well")
 """
 
 
+@pytest.mark.medium
 def test_a_real_full_disk_loses_nothing_and_goes_on_when_there_is_room(tmp_path):
     able = shutil.which("unshare") and subprocess.run(
         [*UNSHARE, 'mount -t tmpfs tmpfs "$1"', "sh", str(tmp_path)], capture_output=True

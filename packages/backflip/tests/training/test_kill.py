@@ -49,15 +49,22 @@ def run(home: Path, env: str, delay: float) -> int:
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "env", ["CartPole-v1", pytest.param("gymnasium:CartPole-v1", marks=pytest.mark.slow)]
+    ("env", "most_kills"),
+    [
+        ("CartPole-v1", 1),
+        pytest.param("CartPole-v1", 3, marks=pytest.mark.slow),
+        pytest.param("gymnasium:CartPole-v1", 2, marks=pytest.mark.slow),
+    ],
 )
-def test_a_killed_and_resumed_run_has_the_same_bits(tmp_path: Path, env: str) -> None:
+def test_a_killed_and_resumed_run_has_the_same_bits(
+    tmp_path: Path, env: str, most_kills: int
+) -> None:
     seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
     sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
     rng = random.Random(seed)
     assert run(tmp_path / "never", env, 0) == 0
     kills = 0
-    while run(tmp_path / "killed", env, rng.uniform(0.0, 0.3) if kills < 2 else 0) != 0:
+    while run(tmp_path / "killed", env, rng.uniform(0.0, 0.3) if kills < most_kills else 0) != 0:
         kills += 1
     assert kills >= 1
     assert len(list_runs(tmp_path / "killed")) == 1

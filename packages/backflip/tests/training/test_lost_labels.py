@@ -31,6 +31,7 @@ SETTINGS = {
     "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 PHASES, LABELS = 4, 12
 
@@ -262,6 +263,7 @@ def test_a_checkpoint_from_before_labels_were_counted_still_resumes(run, tmp_pat
     assert resume_teach(find_run(tmp_path, "latest")).labels == LABELS
 
 
+@pytest.mark.medium
 def test_a_new_run_has_a_label_file_before_it_is_a_run(tmp_path, monkeypatch):
     def killed(*_, **__):
         raise KeyboardInterrupt

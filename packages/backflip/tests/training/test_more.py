@@ -35,16 +35,17 @@ DQN = {
     "hidden": (8,),
 }
 TEACHING = {
-    "phases": 6,
+    "phases": 4,
     "clip_length": 5,
-    "clip_envs": 2,
+    "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 SHORT = {"max_episode_steps": 8}  # so that a few phases of host environments fit
 CASES = [
     ("ppo", "CartPole-v1", PPO, {}),
-    ("dqn", "CartPole-v1", DQN, {}),
+    pytest.param("dqn", "CartPole-v1", DQN, {}, marks=pytest.mark.slow),
     ("dqn", "gymnasium:CartPole-v1", DQN, SHORT),
 ]
 
@@ -165,22 +166,22 @@ def test_a_replay_that_grows_with_the_run_has_the_bits_of_a_large_one(
 
 @pytest.mark.medium
 def test_a_schedule_goes_on_as_that_of_one_run_with_both_budgets(tmp_path: Path) -> None:
-    parent = train("ppo", "CartPole-v1", env_steps=640, settings=PPO, home=tmp_path)
-    child = train_more(parent.run, env_steps=640, home=tmp_path)
-    grandchild = train_more(child.run, env_steps=1_280, home=tmp_path)
+    parent = train("ppo", "CartPole-v1", env_steps=256, settings=PPO, home=tmp_path)
+    child = train_more(parent.run, env_steps=256, home=tmp_path)
+    grandchild = train_more(child.run, env_steps=512, home=tmp_path)
     rates = [
         [record["learning_rate"] for record in read_metrics(run.folder, "train").records]
         for run in (parent, child, grandchild)
     ]
-    of_one = 1e-3 * (1 - np.arange(40) / 40)  # from the default to 0 in 40 updates
-    np.testing.assert_allclose(rates[0], 1e-3 * (1 - np.arange(10) / 10), rtol=1e-4)
-    np.testing.assert_allclose(rates[1], 1e-3 * (1 - np.arange(10, 20) / 20), rtol=1e-4)
-    np.testing.assert_allclose(rates[2], of_one[20:], rtol=1e-4)
-    assert (grandchild.env_steps, grandchild.own_env_steps) == (2_560, 1_280)
+    of_one = 1e-3 * (1 - np.arange(16) / 16)  # from the default to 0 in 16 updates
+    np.testing.assert_allclose(rates[0], 1e-3 * (1 - np.arange(4) / 4), rtol=1e-4)
+    np.testing.assert_allclose(rates[1], 1e-3 * (1 - np.arange(4, 8) / 8), rtol=1e-4)
+    np.testing.assert_allclose(rates[2], of_one[8:], rtol=1e-4)
+    assert (grandchild.env_steps, grandchild.own_env_steps) == (1_024, 512)
     assert grandchild.parent == child.run
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_stopped_run_is_carried_on_from_its_last_phase(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         train("ppo", "CartPole-v1", env_steps=640, settings=PPO, home=tmp_path, report=StopAfter(4))
@@ -217,9 +218,20 @@ def test_a_child_has_not_forgotten_what_its_parent_learned(
 def taught(home: Path, algorithm: str = "ppo", **changes: Any) -> Result:
     """Teach a little."""
     settings = (PPO if algorithm == "ppo" else DQN) | TEACHING
-    options: dict[str, Any] = {"labels": 8, "seeds": 2, "env_steps": 384, "teacher": "oracle"}
+    options: dict[str, Any] = {"labels": 8, "seeds": 2, "env_steps": 256, "teacher": "oracle"}
     options |= changes
     return teach("CartPole-v1", algorithm=algorithm, settings=settings, home=home, **options)
+
+
+@pytest.fixture(scope="module")
+def of_one_seed(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """A finished run of `teach`, which no test changes."""
+    return taught(tmp_path_factory.mktemp("taught"), seeds=1)
+
+
+def home_of(result: Result) -> Path:
+    """Return the home of a run."""
+    return result.folder.parent.parent
 
 
 @pytest.mark.slow
@@ -301,10 +313,9 @@ def test_open_queries_of_a_stopped_parent_count_towards_the_labels_of_its_child(
 
 
 @pytest.mark.medium
-def test_without_env_steps_each_label_gets_as_many_as_so_far(tmp_path: Path) -> None:
-    parent = taught(tmp_path, seeds=1, labels=4)
-    child = teach_more(parent.run, labels=2, home=tmp_path)
-    assert child.own_env_steps == parent.env_steps // 2
+def test_without_env_steps_each_label_gets_as_many_as_so_far(of_one_seed: Result) -> None:
+    child = teach_more(of_one_seed.run, labels=4, home=home_of(of_one_seed))
+    assert child.own_env_steps == of_one_seed.env_steps // 2
 
 
 # Refusals.
@@ -364,18 +375,18 @@ def test_a_running_run_is_not_carried_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-def test_labels_need_a_teacher_and_a_budget(tmp_path: Path) -> None:
-    parent = taught(tmp_path, seeds=1)
-    refused(tmp_path, parent.run, "how much more", teach=True, env_steps=None)
-    refused(tmp_path, parent.run, "`labels` must be at least 1", teach=True, labels=0)
-    refused(tmp_path, parent.run, "labels need two updates or more", teach=True, labels=2)
-    borrowed = taught(tmp_path, seeds=1, labels=None, reward_from=parent.run)
+def test_labels_need_a_teacher_and_a_budget(of_one_seed: Result) -> None:
+    parent, home = of_one_seed, home_of(of_one_seed)
+    refused(home, parent.run, "how much more", teach=True, env_steps=None)
+    refused(home, parent.run, "`labels` must be at least 1", teach=True, labels=0)
+    refused(home, parent.run, "labels need two updates or more", teach=True, labels=2)
+    borrowed = taught(home, seeds=1, labels=None, reward_from=parent.run)
     assert borrowed.teacher is not None
     assert borrowed.teacher.startswith("no queries: the reward model of")
-    refused(tmp_path, borrowed.run, "has no teacher who could answer", teach=True, labels=2)
-    assert teach_more(borrowed.run, env_steps=64, home=tmp_path).own_labels == 0
+    refused(home, borrowed.run, "has no teacher who could answer", teach=True, labels=2)
+    assert teach_more(borrowed.run, env_steps=64, home=home).own_labels == 0
     refused(
-        tmp_path, parent.run, "not for the teacher `oracle`", teach=True, labels=2, env_steps=512,
+        home, parent.run, "not for the teacher `oracle`", teach=True, labels=2, env_steps=512,
         goal="stand",
     )  # fmt: skip
 
@@ -416,17 +427,18 @@ def test_the_command_line_carries_a_run_on(
 @pytest.mark.medium
 @pytest.mark.parametrize("command", ["train", "teach"])
 def test_resume_of_a_finished_run_says_so_and_changes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, of_one_seed: Result
 ) -> None:
     if command == "teach":
-        done = taught(tmp_path)
+        done = of_one_seed
     else:
         done = train("ppo", "CartPole-v1", env_steps=128, settings=PPO, home=tmp_path)
+    home = home_of(done)
     before = {path: path.read_bytes() for path in done.folder.iterdir() if path.is_file()}
-    run = find_run(tmp_path, done.run)
+    run = find_run(home, done.run)
     resumed = resume_teach(run) if command == "teach" else resume_train(run)
     assert resumed == done
-    assert main(["resume", done.run, "--json", "--home", str(tmp_path)]) == 0
+    assert main(["resume", done.run, "--json", "--home", str(home)]) == 0
     said = capsys.readouterr()
     assert json.loads(said.out)["returns"] == list(done.returns)
     assert "finished at 20" in said.err

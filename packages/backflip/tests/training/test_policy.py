@@ -126,7 +126,10 @@ def test_policies_act_on_discrete_observations_of_gymnasium(env_id: str, cells: 
 def test_an_old_policy_file_can_be_used(tmp_path: Path) -> None:
     """It does not say where the environment's own actions start."""
     settings = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1, "hidden": (4,)}
-    result = train("ppo", "gymnasium:Taxi-v4", env_steps=16, settings=settings, home=tmp_path)
+    result = train(
+        *("ppo", "gymnasium:Taxi-v4"), env_args={"max_episode_steps": 8}, env_steps=16,
+        settings=settings, home=tmp_path,
+    )  # fmt: skip
     assert 0 <= result.policy().act(3) < 6
     path = result.folder / "policy.safetensors"
     loaded = load_arrays(path)

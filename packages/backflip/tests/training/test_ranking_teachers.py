@@ -122,7 +122,7 @@ def test_wrong_sizes_and_names_of_sets_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_with_a_label_file_of_version_3_resumes(tmp_path: Path) -> None:
     """The label file of a run that a version without sets made: no table and no column of them."""
 

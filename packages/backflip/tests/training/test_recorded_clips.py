@@ -26,6 +26,7 @@ PEER = ROOT / ".cache" / "peers" / "sb3_reward" / "bin" / "python"
 SETTINGS: dict[str, Any] = {
     **{"num_envs": 4, "rollout_length": 32, "epochs": 1, "minibatches": 1, "hidden": (4,)},
     **{"clip_length": 8, "random_envs": 8, "random_env_steps": 40, "phases": 4},
+    "reward_model": "linear",  # the quickest to fit
 }
 TEACH: dict[str, Any] = {"settings": SETTINGS, "labels": 12, "env_steps": 512, "seeds": 2}
 
@@ -83,7 +84,9 @@ def test_the_first_queries_show_recorded_clips(data: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("teacher", ["oracle", "noisy:tie=1000"])
+@pytest.mark.parametrize(
+    "teacher", ["oracle", pytest.param("noisy:tie=1000", marks=pytest.mark.slow)]
+)
 def test_all_queries_can_show_recorded_clips(data: Path, tmp_path: Path, teacher: str) -> None:
     """Also while most answers are ties, when rare clips of the random policy are asked about."""
     settings = SETTINGS | {"random_share": 1.0}
@@ -107,7 +110,7 @@ def test_recorded_clips_can_be_asked_about_at_once(data: Path, tmp_path: Path) -
     assert found.std() > 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_goes_on_without_its_file(data: Path, tmp_path: Path) -> None:
     """An interrupted run whose file has gone has the answers and the bits of one with it."""
     copy = tmp_path / "copy.npz"

@@ -28,6 +28,8 @@ SMALL: dict[str, Any] = {
     "random_env_steps": 60,
     "epochs": 1,
     "minibatches": 1,
+    "hidden": (8,),
+    "reward_model": "linear",  # the quickest to fit
 }
 
 
@@ -84,6 +86,7 @@ def test_schedules_start_again_unless_there_is_a_replay(algorithm: str) -> None:
     np.testing.assert_array_equal(again.algorithm.updates, 7 if algorithm == "dqn" else 0)
 
 
+@pytest.mark.medium
 def test_schedules_of_a_new_start_end_with_the_run() -> None:
     config = configure(entry_of("ppo"), {"num_envs": 4, "rollout_length": 16, "env_steps": 640})
     assert with_schedules_of(config, 0.7).updates == 7  # of 10
@@ -107,7 +110,7 @@ def test_the_learning_rate_of_a_run_rises_at_the_new_start(tmp_path: Path) -> No
     np.testing.assert_allclose(rates, [*slow[:4], *slow], rtol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_starts_again_once_and_its_policies_show_it(tmp_path: Path) -> None:
     settings = SMALL | {"restart_at": 0.4, "learning_rate": 1e-6, "learning_rate_end": 1e-6}
     result = backflip.teach(

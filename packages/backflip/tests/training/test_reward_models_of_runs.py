@@ -99,8 +99,8 @@ def test_a_run_says_which_representation_it_chose(
     assert said[-1] == f"reward model, chosen by evidence: {expected}"
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize("model", ["additive", pytest.param("network", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["additive", "network"])
 def test_queries_and_measures_know_the_width_of_ties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
@@ -146,7 +146,12 @@ def test_a_run_says_once_that_a_representation_has_collapsed(
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    ("env", "model"), [("CartPole-v1", "auto"), ("dot", "auto"), ("dot", "change_map")]
+    ("env", "model"),
+    [
+        ("CartPole-v1", "auto"),
+        pytest.param("dot", "auto", marks=pytest.mark.slow),
+        pytest.param("dot", "change_map", marks=pytest.mark.slow),
+    ],
 )
 def test_the_loaded_reward_is_that_of_the_run(
     runs: Callable[[str, str], Taught], env: str, model: str

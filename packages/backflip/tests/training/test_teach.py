@@ -156,15 +156,6 @@ def test_grids_are_taught_with_the_settings_of_train():
 
 
 @pytest.mark.medium
-def test_same_seed_same_bits(taught, tmp_path):
-    again = tiny(tmp_path, first_seed=3)
-    assert again.returns == taught.returns
-    same_arrays(saved(taught.folder), saved(again.folder))
-    seeds = (3, 4)
-    assert asked_and_answered(taught.folder, seeds) == asked_and_answered(again.folder, seeds)
-
-
-@pytest.mark.medium
 def test_a_seed_does_not_depend_on_other_seeds(taught, tmp_path):
     alone = tiny(tmp_path, first_seed=4, seeds=1)
     same_up_to_rounding(saved(alone.folder), saved(taught.folder), row=1)
@@ -270,8 +261,9 @@ def test_a_stop_between_queries_and_checkpoint_keeps_the_bits(
         patch.setattr(owner, where, stopped)
         with pytest.raises(Interrupted):
             tiny(tmp_path, first_seed=3)
-    resume_teach(find_run(tmp_path, "latest"))
+    again = resume_teach(find_run(tmp_path, "latest"))
     folder = find_run(tmp_path, "latest").folder
+    assert again.returns == taught.returns
     same_arrays(saved(taught.folder), saved(folder))
     assert asked_and_answered(folder, (3, 4)) == asked_and_answered(taught.folder, (3, 4))
 
@@ -288,11 +280,11 @@ class BlindTeacher(SimulatedTeacher):
 def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
     """With NaN for the true reward, only the metrics of the true reward change."""
     teacher = ProgramSource(BlindTeacher())
-    seeing = tiny(tmp_path / "real", teacher=teacher)
+    seeing = tiny(tmp_path / "real", teacher=teacher, seeds=1)
     monkeypatch.setattr(
         CartPole, "_reward", lambda self, ended: jnp.full_like(ended, jnp.nan, "f4")
     )
-    blind = tiny(tmp_path / "nan", teacher=teacher)
+    blind = tiny(tmp_path / "nan", teacher=teacher, seeds=1)
     real, nan = saved(seeing.folder), saved(blind.folder)
     measured = {name for name in real if name.endswith("episode_return")}
     assert measured
@@ -317,7 +309,7 @@ def test_skipped_queries_are_not_trained_on(tmp_path, skip):
     assert all(np.isfinite(array).all() for array in saved(result.folder).values())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_seeds_are_independent_with_a_teacher_who_skips(tmp_path):
     options = {"teacher": "noisy:skip=5,mistake=0.1"}
     together = tiny(tmp_path / "two", **options)
@@ -435,9 +427,21 @@ def own_model(tmp_path, monkeypatch):
     return {"reward_model": OWN}
 
 
+@pytest.fixture(scope="module")
+def taught_own(tmp_path_factory):
+    """A run with the example reward model."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "reward_model.py").write_text(EXAMPLE.read_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return tiny(folder, settings={"reward_model": OWN})
+
+
 @pytest.mark.medium
-def test_a_reward_model_of_your_own_teaches_and_resumes(own_model, tmp_path, monkeypatch):
-    whole = tiny(tmp_path / "whole", settings=own_model)
+def test_a_reward_model_of_your_own_teaches_and_resumes(
+    taught_own, own_model, tmp_path, monkeypatch
+):
+    whole = taught_own
     assert np.abs(saved(whole.folder)["reward.weights"]).min() > 0
     original, called = Session.save, 0
 
@@ -477,8 +481,8 @@ def test_an_error_in_a_reward_model_of_your_own_is_one_line(own_model, tmp_path,
 
 
 @pytest.mark.medium
-def test_a_reward_is_taken_together_with_its_model(own_model, tmp_path):
-    first = tiny(tmp_path, settings=own_model)
+def test_a_reward_is_taken_together_with_its_model(taught_own, own_model, tmp_path):
+    first = taught_own
     theirs = {"reward_from": str(first.folder), "labels": None}
     again = tiny(tmp_path, **theirs)
     assert find_run(tmp_path, again.run).config["teaching"]["reward_model"] == OWN

@@ -29,6 +29,7 @@ TEACHING = {
     "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 REPLAY = {
     "num_envs": 4,
@@ -86,7 +87,7 @@ def saved(folder):
         pytest.param("ddpg", "Pendulum-v1", {}, marks=pytest.mark.slow),
         ("td3", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
         pytest.param("a2c", "CartPole-v1", {}, marks=pytest.mark.slow),
-        ("vpg", "Pendulum-v1", {}),
+        pytest.param("vpg", "Pendulum-v1", {}, marks=pytest.mark.slow),
         ("cem", "CartPole-v1", {"env_steps": 3 * 4 * 500}),
     ],
 )
@@ -123,7 +124,8 @@ def test_the_env_steps_before_learning_count_and_fill_the_replay(whole):
 @pytest.mark.parametrize(
     ("algorithm", "env", "options"),
     [
-        ("dqn", "CartPole-v1", {}),
+        # A quick test resumes a run of DQN that explores.
+        pytest.param("dqn", "CartPole-v1", {}, marks=pytest.mark.slow),
         ("td3", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
     ],
 )
@@ -320,10 +322,11 @@ EXPLORING_DQN = {
                 "seeds": 1,
             },
         ),
-        (
+        pytest.param(
             "a2c",
             "Pendulum-v1",
             {"settings": {"pretrain_env_steps": 96}, "env_steps": 640, "seeds": 1},
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -395,10 +398,8 @@ def test_every_way_to_choose_queries_spends_the_budget(tmp_path, queries):
     assert result.labels == LABELS
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    "queries", ["information", pytest.param("coverage", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("queries", ["information", "coverage"])
 def test_a_model_without_an_embedding_is_asked_for_its_members(tmp_path, queries):
     settings = {"queries": queries, "reward_model": "network"}
     result = tiny(tmp_path, "a2c", "Pendulum-v1", settings=settings, env_steps=640, seeds=1)

@@ -36,6 +36,7 @@ def depth(value: object) -> int:
     return 1 + max(map(depth, items), default=0) if isinstance(value, dict | list) else 0
 
 
+@pytest.mark.medium
 @given(
     st.recursive(
         st.floats() | st.integers() | st.text(),

@@ -183,6 +183,7 @@ def test_lost_runs_and_skipped_folders_are_shown(home: Path, screen: Screen) -> 
     assert "and 1 more; runshelf reindex lists all" in screen.err
 
 
+@pytest.mark.medium
 def test_on_a_terminal_the_table_fits_and_has_colours(home: Path) -> None:
     make_run(home, 8, name="x" * 300, question="y" * 300)
     master, slave = pty.openpty()

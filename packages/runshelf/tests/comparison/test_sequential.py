@@ -49,6 +49,7 @@ def answer(home: Path, capfd: pytest.CaptureFixture[str], *words: str) -> dict[s
     return json.loads(capfd.readouterr().out)
 
 
+@pytest.mark.medium
 def test_the_batches_run_by_the_registered_commands(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,6 +71,7 @@ def test_the_batches_run_by_the_registered_commands(
     assert len(list_runs(tmp_path)) == 10
 
 
+@pytest.mark.medium
 def test_a_failing_command_is_a_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     plan(tmp_path, n=4, commands=dict.fromkeys("AB", f"{sys.executable} -c 1/0 {{seed}}"))
     argv = ["compare", "--sequential", "--registered", "plan", "--start", "--home", str(tmp_path)]

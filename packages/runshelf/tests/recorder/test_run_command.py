@@ -36,6 +36,7 @@ def is_running(pid):
         return False
 
 
+@pytest.mark.medium
 def test_output_is_shown_and_recorded_per_stream(bench):
     done = bench("run", "--", "sh", "-c", "echo one; echo two >&2; printf three; exit 4")
     assert (done.stdout, done.returncode) == ("one\nthree", 4)
@@ -86,6 +87,7 @@ def test_the_manifest(bench):
     assert bench.end()["cost"] == pytest.approx(bench.end()["seconds"] / 1200, abs=1e-5)
 
 
+@pytest.mark.medium
 def test_secrets_are_masked_and_reported(bench):
     done = bench(
         *("run", "--name", "with hunter2hunter2", "--", "sh", "-c", "exit 0"),
@@ -125,6 +127,7 @@ def test_secrets_that_a_program_prints_are_masked_in_the_output_that_is_kept(ben
     tried(4, "printed secrets")
 
 
+@pytest.mark.medium
 def test_environment_variables_of_the_program_and_the_list_of_outputs(bench):
     script = """
     echo "$BACKFLIP_RUN" "$BACKFLIP_OUTPUT"; cd "$BACKFLIP_OUTPUT"
@@ -141,16 +144,19 @@ def test_environment_variables_of_the_program_and_the_list_of_outputs(bench):
     assert set(files) == {"a", "b/c", "link"}
 
 
+@pytest.mark.medium
 def test_stdin_is_passed_through(bench):
     assert bench("run", "cat", input="some\ntext").stdout == "some\ntext"
 
 
+@pytest.mark.medium
 def test_only_the_last_state_of_a_progress_bar_is_recorded(bench):
     done = bench("run", "sh", "-c", r"printf 'step 1\rstep 2\rstep 3\n'; printf 'a\r\n'")
     assert done.stdout == "step 1\rstep 2\rstep 3\na\r\n"
     assert bench.output() == [("out", "step 3"), ("out", "a")]
 
 
+@pytest.mark.medium
 def test_a_prompt_is_shown_before_its_line_ends(bench):
     with bench.start("run", "sh", "-c", "printf 'name? '; read x; echo $x", stdin=-1) as process:
         assert process.stdout.read(6) == b"name? "
@@ -165,6 +171,7 @@ kept() { until grep -q "\t$1$" "$BACKFLIP_RUN/output.log"; do sleep 0.01; done; 
 """
 
 
+@pytest.mark.medium
 def test_a_program_that_truncates_its_own_output(bench):
     script = """
     echo a >&2; kept a; echo b > /dev/stderr; kept b; echo c > /dev/stderr; kept c
@@ -208,6 +215,7 @@ def test_wrong_usage_prints_one_line_and_makes_no_run(bench, words, message):
     assert not bench.home.exists()
 
 
+@pytest.mark.medium
 def test_a_file_that_is_not_a_program_is_a_failed_run(bench):
     bench.write("broken", "#!/no/such/interpreter\n").chmod(0o755)
     done = bench("run", "./broken")
@@ -216,6 +224,7 @@ def test_a_file_that_is_not_a_program_is_a_failed_run(bench):
     assert bench.end()["status"] == "failed"
 
 
+@pytest.mark.medium
 def test_json_goes_to_stdout_and_the_programs_output_to_stderr(bench):
     done = bench("run", "--json", "--cost", "1", "sh", "-c", "echo hello; exit 3")
     fields = json.loads(done.stdout)
@@ -248,6 +257,7 @@ child = subprocess.Popen(["sleep", "60"]); print(child.pid, flush=True); child.w
     wait_for(lambda: not is_running(pid))
 
 
+@pytest.mark.medium
 def test_a_program_that_handles_ctrl_c_and_exits_with_0_has_finished(bench):
     with bench.start("run", "sh", "-c", "trap 'exit 0' INT; echo up; sleep 60 & wait") as process:
         process.stdout.readline()
@@ -257,6 +267,7 @@ def test_a_program_that_handles_ctrl_c_and_exits_with_0_has_finished(bench):
     assert bench.end()["status"] == "finished"
 
 
+@pytest.mark.medium
 def test_a_program_that_is_killed(bench):
     with bench.start("run", "sleep", "60") as process:
         pid = wait_for(
@@ -339,6 +350,7 @@ def test_a_budget_lets_the_program_save_then_kills_all_processes(bench):
     assert [item["path"] for item in bench.read("outputs.json")] == ["checkpoint"]
 
 
+@pytest.mark.medium
 def test_processes_left_running_are_listed(bench):
     done = bench("run", "sh", "-c", "setsid sleep 987 & exit 0")
     pid = int(done.stderr.split("processes ")[1].split()[0])

@@ -144,6 +144,7 @@ def command(home: Path, *words: str) -> int:
 REGISTER = ("register", "a", "--question", "q", "--hypothesis", "A=higher", "--metric", "score")
 
 
+@pytest.mark.medium
 def test_runs_carry_name_and_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert command(tmp_path, *REGISTER, "--n", "10") == 0
     kept = find(tmp_path, "a")

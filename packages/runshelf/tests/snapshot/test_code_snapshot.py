@@ -314,6 +314,7 @@ for path in sorted(Path(sys.argv[2]).iterdir()):
 """
 
 
+@pytest.mark.medium
 def test_concurrent_writers_of_the_same_objects(home, tmp_path):
     for index in range(200):
         write(tmp_path / "files" / str(index), str(index) * 3000)

@@ -166,6 +166,7 @@ def test_a_secret_within_an_argument_is_masked_in_other_texts():
     assert asked == RunInfo("***", "g ***", "***?", ("***", "x"))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "piece",
     [

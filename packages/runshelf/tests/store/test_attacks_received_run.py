@@ -11,7 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from packages.runshelf.tests.store.hostile_folders import TRAPS, must_end, seen
+from packages.runshelf.tests.store.hostile_folders import (
+    TRAPS,
+    must_end,
+    plant_folder,
+    plant_hard_link,
+    plant_link,
+    plant_pipe,
+    seen,
+)
 from tests.attack_figures import Tried
 
 from runshelf.cli.main import main
@@ -91,6 +99,9 @@ WRITERS: list[Callable[[Path], object]] = [
 ]
 
 
+QUICK_TRAPS = (plant_link, plant_hard_link, plant_pipe, plant_folder)  # the others are alike
+
+
 def reading(folder: Path, other: str, out: Path) -> list[list[str]]:
     name = str(folder)
     return [
@@ -135,7 +146,10 @@ def received(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("trap", TRAPS)
+@pytest.mark.parametrize(
+    "trap",
+    [pytest.param(trap, marks=() if trap in QUICK_TRAPS else pytest.mark.slow) for trap in TRAPS],
+)
 def test_no_command_writes_outside_of_a_received_run(
     received: Path, tmp_path: Path, trap: Callable[[Path, Path], None], tried: Tried
 ) -> None:

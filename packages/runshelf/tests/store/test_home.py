@@ -130,6 +130,7 @@ def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
+@pytest.mark.medium
 def test_an_old_home_is_read_and_its_runs_are_repeated(
     old: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +151,7 @@ def test_an_old_home_is_read_and_its_runs_are_repeated(
         assert path.read_bytes() == content, "old files are not written"
 
 
+@pytest.mark.medium
 def test_the_old_trash_is_restored_and_emptied(old: Path) -> None:
     (removed,) = trashed(old)
     first = list_runs(old)[0]
@@ -165,6 +167,7 @@ def test_the_old_trash_is_restored_and_emptied(old: Path) -> None:
     assert not list((old / "objects").glob("sha256/??/*"))
 
 
+@pytest.mark.medium
 def test_old_code_that_a_run_needs_is_kept_and_the_old_index_is_removed(old: Path) -> None:
     (run,) = list_runs(old)
     garbage = collect(old)
@@ -173,6 +176,7 @@ def test_old_code_that_a_run_needs_is_kept_and_the_old_index_is_removed(old: Pat
     materialise(old, old / "runs" / run, old / "restored")
 
 
+@pytest.mark.medium
 def test_an_index_of_another_program_is_kept(old: Path) -> None:
     for path in old.glob("index.sqlite*"):
         path.unlink()
@@ -181,6 +185,7 @@ def test_an_index_of_another_program_is_kept(old: Path) -> None:
     assert (old / "index.sqlite").exists()
 
 
+@pytest.mark.medium
 def test_code_that_is_stored_in_the_old_place_is_not_stored_twice(old: Path) -> None:
     source = old / "x.py"
     source.write_text("print('archived')\n")

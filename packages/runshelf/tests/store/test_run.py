@@ -274,6 +274,7 @@ def test_a_full_disk_raises_one_line_and_leaves_no_run(tmp_path, monkeypatch, ca
     assert list_runs(tmp_path) == []
 
 
+@pytest.mark.medium
 def test_a_second_writer_is_refused_with_the_process_id(tmp_path, writer):
     script = (
         "import sys; from pathlib import Path; from runshelf.store.run import *\n"

@@ -89,6 +89,7 @@ def test_running_until_its_process_is_killed_then_lost(
     assert state_of(run)[::2] == ("lost", "its process is gone without a recorded reason")
 
 
+@pytest.mark.medium
 def test_a_zombie_is_dead(recorder: tuple[subprocess.Popen[str], Run]) -> None:
     child, run = recorder
     child.send_signal(signal.SIGKILL)

@@ -59,6 +59,7 @@ def take(folder, start, found):
     time.sleep(1.0)  # a claim of a dead process may be taken over
 
 
+@pytest.mark.medium
 def test_of_several_processes_one_gets_each_block(folder):
     context = multiprocessing.get_context("spawn")
     start, found = context.Event(), context.Queue()
@@ -72,6 +73,7 @@ def test_of_several_processes_one_gets_each_block(folder):
     assert sorted(got) == sorted(map(str, range(20)))
 
 
+@pytest.mark.medium
 def test_a_claim_is_held_until_its_process_is_killed(folder):
     process, number = holder(folder)
     assert number == 1
@@ -83,6 +85,7 @@ def test_a_claim_is_held_until_its_process_is_killed(folder):
     claim.release(done=True)
 
 
+@pytest.mark.medium
 def test_a_program_holds_the_block_of_its_killed_worker(folder):
     process, program = holder(folder, WITH_PROGRAM)
     end(process)

@@ -148,6 +148,7 @@ def test_commits_of_the_user_are_found(tmp_path: Path) -> None:
     assert all(abs(moment - time.time()) < 600 for moment in found)
 
 
+@pytest.mark.medium
 def test_writers_at_once_and_damaged_lines_lose_nothing(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom pathlib import Path\nfrom runshelf.worklog.hours import add\n"

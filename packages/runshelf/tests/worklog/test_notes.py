@@ -99,6 +99,7 @@ def test_the_time_of_a_note_is_exact_in_every_zone(offset: str) -> None:
     assert found.id == "abcdef"
 
 
+@pytest.mark.medium
 def test_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom pathlib import Path\nfrom runshelf.worklog.notes import write_note\n"

@@ -152,6 +152,7 @@ def test_suite_fails_for_broken_environments(broken: type) -> None:
         check_native_env(broken(), **case)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("wrong", "value"), [("ends_by", {"terminated"}), ("env_steps", 5), ("random_starts", True)]
 )

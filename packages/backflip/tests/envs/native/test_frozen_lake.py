@@ -90,6 +90,7 @@ def test_larger_map_keeps_the_limit_of_its_id() -> None:
     assert FrozenLake8x8().map_name == "8x8"
 
 
+@pytest.mark.medium
 def test_random_episodes_are_distributed_as_in_gymnasium() -> None:
     reference, rng = gymnasium.make("FrozenLake-v1"), np.random.default_rng(0)
     theirs = []

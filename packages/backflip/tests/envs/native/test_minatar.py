@@ -77,6 +77,7 @@ def test_recordings_contain_rare_events() -> None:
     assert {bool(r["ramping"]) for kind in CLASSES for r in records[kind]} == {True, False}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", [Asterix, SpaceInvaders, Seaquest])
 def test_recordings_depend_on_ramping(kind: type[MinAtar]) -> None:
     recorded = recording(kind.game, 0) | {"ramping": np.array(False)}
@@ -130,6 +131,7 @@ def test_minimal_actions_have_the_references_order() -> None:
     assert np.argwhere(env.observe(fired)[:, :, 4]).tolist() == [[8, 5]]
 
 
+@pytest.mark.medium
 def test_sticky_actions_have_their_probability() -> None:
     """From column 5 the actions are right, then left; final columns follow from which one sticks.
 
@@ -159,6 +161,7 @@ def test_freeway_is_truncated_and_never_terminates() -> None:
         state = after.state
 
 
+@pytest.mark.medium
 def test_time_limit_can_be_set() -> None:
     env = Asterix(max_episode_steps=2)
     state = env.reset(jax.random.key(0))
@@ -195,6 +198,7 @@ def test_facts_describe_the_id(version: int, actions: str) -> None:
     assert action_meanings(f"MinAtar/Breakout-v{version}", {}) is None
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("args", "words"),
     [

@@ -66,6 +66,7 @@ def test_mujoco_draws_what_we_cannot(args: dict[str, Any]) -> None:
     assert isinstance(view_of("gymnasium:Hopper-v5", VECTOR, args), MujocoView)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("env_id", "kind"), [("Hopper", PlanarView), ("Ant", MujocoView)])
 def test_a_penalty_does_not_change_how_a_robot_is_drawn(env_id: str, kind: type) -> None:
     view = view_of(f"fixed:{env_id}-v5", VECTOR, {"penalty": "smooth"})

@@ -158,6 +158,7 @@ def test_agent_movie_of_vectors_shows_bars() -> None:
     np.testing.assert_array_equal(movie.frames[:-1:per_step], bars.draw(poses)[:6])
 
 
+@pytest.mark.medium
 def test_film_does_not_import_jax() -> None:
     program = (
         "import sys, numpy as np\n"

@@ -34,6 +34,7 @@ def test_weight_is_drawn_at_its_angle(angle: float, place: tuple[int, int]) -> N
         assert at(frame, (160 + 0.93 * (x - 160), 120 + 0.93 * (y - 120))) == BACKGROUND
 
 
+@pytest.mark.medium
 def test_movie_takes_the_shortest_turn() -> None:
     """From 3.0 to -3.0: by 2 π - 6 through π, never through 0."""
     before, after = seen([3.0] * 20), seen([-3.0] * 20)

@@ -355,6 +355,7 @@ def test_goal_and_finish_are_stored(shared: Server) -> None:
         assert (state["goal"], state["enough"]) == ("stand on one leg", enough)
 
 
+@pytest.mark.medium
 def test_pair_without_an_opinion_can_be_answered(tmp_path: Path) -> None:
     set_status(tmp_path)
     add_pairs(tmp_path, 1, opinions=False)
@@ -363,6 +364,7 @@ def test_pair_without_an_opinion_can_be_answered(tmp_path: Path) -> None:
         assert server.answer(1).json["opinion"] is None
 
 
+@pytest.mark.medium
 def test_damaged_opinion_does_not_block_the_answer(folder: Path) -> None:
     with sqlite3.connect(folder / "labels.sqlite") as connection:
         connection.execute("DROP TRIGGER queries_no_update")
@@ -382,6 +384,7 @@ def test_other_files_are_not_served_as_films(shared: Server) -> None:
         assert path.read_text() == "kept"
 
 
+@pytest.mark.medium
 def test_damaged_film_is_moved_aside_and_reported_as_gone(server: Server, folder: Path) -> None:
     url = server.take()[0]["clips"][0]["person"]["url"]
     path = folder / FILMS / url.split("/")[-1]
@@ -393,6 +396,7 @@ def test_damaged_film_is_moved_aside_and_reported_as_gone(server: Server, folder
     assert server.get(url).status == 404
 
 
+@pytest.mark.medium
 def test_environment_name_is_escaped(folder: Path) -> None:
     set_status(folder, env="<script>alert(1)</script>")
     with serving(folder) as server:
@@ -413,6 +417,7 @@ def test_events_report_changes(server: Server, folder: Path) -> None:
         assert next(states)["tally"]["open"] == 13
 
 
+@pytest.mark.medium
 def test_state_has_the_seconds_left(server: Server) -> None:
     """Four answers within a moment: the rest of a hundred at that pace."""
     server.take()
@@ -425,6 +430,7 @@ def test_state_has_the_seconds_left(server: Server) -> None:
     assert "pid" not in state["status"]
 
 
+@pytest.mark.medium
 def test_dead_trainer_is_stopped(folder: Path) -> None:
     set_status(folder, pid=2**22 + 1)  # more than there are
     with serving(folder) as server:
@@ -445,6 +451,7 @@ def query_of(server: Server) -> str:
     return "/?" + server.address.partition("?")[2]
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_beyond_loopback_every_request_needs_the_cookie(beyond: Server, folder: Path) -> None:
     before = contents(folder)
@@ -458,6 +465,7 @@ def test_beyond_loopback_every_request_needs_the_cookie(beyond: Server, folder: 
     assert contents(folder) == before
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_beyond_loopback_the_token_sets_the_cookie(beyond: Server) -> None:
     assert "?token=" in beyond.address
@@ -476,6 +484,7 @@ def test_beyond_loopback_the_token_sets_the_cookie(beyond: Server) -> None:
     assert beyond.post_with(cookie, token=page.split('token" content="')[1][:64]).status == 200
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_beyond_loopback_other_host_names_are_refused(beyond: Server) -> None:
     cookie = beyond.get(query_of(beyond)).headers["Set-Cookie"].split(";")[0]
@@ -484,12 +493,14 @@ def test_beyond_loopback_other_host_names_are_refused(beyond: Server) -> None:
     assert beyond.get("/", Host=f"evil.example:{beyond.port}", Cookie=cookie).status == 421
 
 
+@pytest.mark.medium
 def test_on_loopback_no_token_is_in_the_address(server: Server) -> None:
     assert server.address == f"http://127.0.0.1:{server.port}/"
     for host in (f"localhost:{server.port}", f"LOCALHOST:{server.port}", f"[::1]:{server.port}"):
         assert server.get("/", Host=host).status == 200
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_body_far_too_large_gets_a_sentence(server: Server) -> None:
     server.take()  # so that the token is known
@@ -499,11 +510,13 @@ def test_body_far_too_large_gets_a_sentence(server: Server) -> None:
     assert "error" in answered.json
 
 
+@pytest.mark.medium
 def test_head_of_events_is_answered_at_once(server: Server) -> None:
     answered = server.request("HEAD", "/api/events?who=me")
     assert (answered.status, answered.body) == (200, b"")
 
 
+@pytest.mark.medium
 def test_attempt_of_an_answer_undoes_nothing(server: Server) -> None:
     server.take()
     assert server.answer(1, attempt="attempt-a").status == 200

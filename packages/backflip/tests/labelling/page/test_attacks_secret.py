@@ -138,6 +138,7 @@ def test_the_output_of_a_recorded_server_has_no_token(
     tried(len(secrets), "secrets looked for in the output of a recorded server")
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_only_the_user_can_read_the_secret(folder: Path) -> None:
     server = start(folder, "--port", "0", "--host", "0.0.0.0")

@@ -31,6 +31,7 @@ def one_line(result: "subprocess.CompletedProcess[str]") -> str:
     return result.stderr
 
 
+@pytest.mark.medium
 def test_taken_port_is_named(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -54,6 +55,7 @@ def test_invalid_options_are_a_one_line_error(folder: Path, options: list[str], 
     assert (result.returncode, words in one_line(result)) == (2, True), result.stderr
 
 
+@pytest.mark.medium
 def test_missing_folder_is_named(tmp_path: Path) -> None:
     result = run(str(tmp_path / "nowhere"))
     assert (result.returncode, "nowhere" in one_line(result)) == (2, True)
