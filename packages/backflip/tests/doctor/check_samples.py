@@ -107,6 +107,13 @@ SAMPLES = {
     "PI-KL-NEG": both(
         "ppo", -0.1, {"approx_kl": np.where(T == 0.5, -0.1, 0.01)}, {"approx_kl": 0.0}
     ),
+    "ENV-ACTIONS": both(
+        "ppo",
+        0.02,
+        {"action_effect_p": np.where(T == 0.5, 0.02 / np.sum(T <= 1.0), 0.7)},
+        {"action_effect_p": np.where(T == 0.02, 1e-12, 0.7)},
+    ),
+    "Q-REPLAY-OBS": both("dqn", 0.9, {"replay_obs_error": 0.9}, {"replay_obs_error": 1e-7}),
     "PI-RATIO1": both("ppo", 0.5, {"first_ratio_error": 0.5}, {"first_ratio_error": 1e-5}),
     "PI-CLIP-HIGH": both("ppo", 0.9, {"clip_fraction": 0.9}, {"clip_fraction": 0.1}),
     "PI-CLIP-NEVER": both("ppo", 0.0, {"clip_fraction": 0.0}, {"clip_fraction": 0.1}),

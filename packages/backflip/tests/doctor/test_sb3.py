@@ -42,6 +42,44 @@ from backflip.doctor.sb3 import DoctorCallback
 model = DQN("MlpPolicy", "CartPole-v1", seed=0, device="cpu", learning_starts=100)
 model.learn(12_000, callback=DoctorCallback(sys.argv[1], every=500))
 """
+# A dictionary of observations; with `broken`, actions are replaced and drawn observations scaled.
+PATHS = """
+import sys
+import gymnasium
+import numpy as np
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.env_util import make_vec_env
+
+from backflip.doctor.sb3 import DoctorCallback
+
+class Named(gymnasium.ObservationWrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = gymnasium.spaces.Dict({{"cart": env.observation_space}})
+
+    def observation(self, obs):
+        return {{"cart": obs}}
+
+class Scaled(ReplayBuffer):
+    def _get_samples(self, rows, env=None):
+        drawn = super()._get_samples(rows, env)
+        return drawn._replace(observations=10 * drawn.observations)
+
+def stuck(env):
+    return gymnasium.wrappers.TransformAction(env, lambda action: 0, env.action_space)
+
+def wrapped(env):
+    return Named(stuck(env) if {broken} else env)
+
+if sys.argv[2] == "ppo":
+    env = make_vec_env("CartPole-v1", 4, wrapper_class=wrapped)
+    model = PPO("MultiInputPolicy", env, n_steps=128, seed=0, device="cpu")
+else:
+    kind = Scaled if {broken} else ReplayBuffer
+    model = DQN("MlpPolicy", "CartPole-v1", seed=0, device="cpu", replay_buffer_class=kind)
+model.learn(6_000, callback=DoctorCallback(sys.argv[1], every=500))
+"""
 PROBE = """
 import sys
 from stable_baselines3 import PPO
@@ -131,6 +169,20 @@ def test_the_callback_sees_the_replay(tmp_path: Path) -> None:
     assert log.has("q_mean", "target_mean", "td_error_abs_mean", "epsilon", "reward_min")
     assert log.has("obs_abs_mean", "obs_std_min", "obs_std_max")
     assert {"Q-BOUND", "Q-TARGET-STILL"} <= {one.check.id for one in diagnose(log).fine}
+
+
+@needs_peer
+@pytest.mark.medium
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize(("algorithm", "check"), [("ppo", "ENV-ACTIONS"), ("dqn", "Q-REPLAY-OBS")])
+def test_the_callback_sees_the_ways_of_actions_and_observations(
+    tmp_path: Path, algorithm: str, check: str, broken: bool
+) -> None:
+    with_sb3(PATHS.format(broken=broken), tmp_path / "doctor.csv", algorithm)
+    (log,) = logs_in(tmp_path / "doctor.csv", {})
+    found = diagnose(log)
+    assert (check in {one.check.id for one in found.findings}) == broken
+    assert (check in {one.check.id for one in found.fine}) != broken
 
 
 @needs_peer

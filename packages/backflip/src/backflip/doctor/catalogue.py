@@ -5,6 +5,7 @@ from backflip.doctor.checks import (
     action_values,
     machine,
     optimising,
+    paths,
     policy,
     preferences,
     returns,
@@ -12,6 +13,6 @@ from backflip.doctor.checks import (
     values,
 )
 
-_FILES = (policy, values, action_values, optimising, settings, returns, preferences, machine)
+_FILES = (policy, values, action_values, optimising, settings, returns, paths, preferences, machine)
 CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
 BY_ID = {check.id: check for check in CHECKS}

@@ -15,20 +15,24 @@ import importlib
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from backflip.doctor.action_effect import action_effect
 from backflip.doctor.identities import advantage_error, target_error
 
 # Neither is among our packages, so that type checkers do not know them.
 torch: Any = importlib.import_module("torch")
 gymnasium: Any = importlib.import_module("gymnasium")
+obs_as_tensor: Any = importlib.import_module("stable_baselines3.common.utils").obs_as_tensor
 BaseCallback: Any = importlib.import_module("stable_baselines3.common.callbacks").BaseCallback
 
 ROWS = 512  # of a batch, at most
+TRANSITIONS = 1_000  # of which the effect of actions is estimated
+NEWEST = 8  # rows of a replay
 EVERY = 1_000  # env steps between two lines, with a replay
 SETTINGS = {
     "learning_rate": "learning_rate",
@@ -76,6 +80,7 @@ NAMES = (
     *("reward_mean", "reward_std", "reward_min", "reward_max"),
     *("update_ratio", "target_update_ratio"),
     *("obs_abs_mean", "obs_std_min", "obs_std_max", "q_mean", "q_max", "target_mean"),
+    *("action_effect_p", "replay_obs_error"),
     *("td_error_abs_mean", "episodes", "episode_return_mean", "episode_length_mean"),
     *(ours for ours, _ in LOGGED.values()),
 )
@@ -97,6 +102,7 @@ class DoctorCallback(BaseCallback):
         self._written_at, self._episodes = 0, 0
         self._monitored = list[dict[str, Any]]()  # episodes since the last line, as Monitor says
         self._rewards = list[np.ndarray]()  # of the rollout
+        self._transitions = list[tuple[np.ndarray, ...]]()  # of rollouts since the last estimate
         self._train: dict[str, float] = {}
 
     def _init_callback(self) -> None:
@@ -147,11 +153,11 @@ class DoctorCallback(BaseCallback):
         """Return what the policy that acted says about its own rollout."""
         model: Any = self.model
         buffer = model.rollout_buffer
-        rows = np.random.default_rng(0).permutation(buffer.observations[:, 0].shape[0])[:ROWS]
-        obs = buffer.observations[rows].reshape(-1, *buffer.observations.shape[2:])
-        actions = buffer.actions[rows].reshape(-1, *buffer.actions.shape[2:])
+        rows = np.random.default_rng(0).permutation(len(buffer.actions))[:ROWS]
+        obs = _each(buffer.observations, lambda x: _flattened(x[rows]))
+        actions = _flattened(buffer.actions[rows])
         with torch.no_grad():
-            seen = torch.as_tensor(obs, device=model.device)
+            seen = obs_as_tensor(obs, model.device)
             acted = torch.as_tensor(actions, device=model.device)
             acted = acted.long().flatten() if _actions(model) else acted
             _, log_prob, entropy = model.policy.evaluate_actions(seen, acted)
@@ -169,8 +175,9 @@ class DoctorCallback(BaseCallback):
         if _actions(model):
             found["entropy_max"] = math.log(_actions(model))
         found |= self._identities(buffer)
+        found["action_effect_p"] = self._effect_of_actions(buffer)
         rewards, self._rewards = np.concatenate(self._rewards), []
-        return {**found, **_of_rewards(rewards), **_of_observations(obs)}
+        return {**found, **_of_rewards(rewards), **_of_observations(_joined(obs))}
 
     def _identities(self, buffer: Any) -> dict[str, float]:
         """Return the errors of advantages and returns, by their definitions.
@@ -180,9 +187,9 @@ class DoctorCallback(BaseCallback):
         """
         model: Any = self.model
         with torch.no_grad():
-            last = torch.as_tensor(model._last_obs, device=model.device)
+            last = obs_as_tensor(model._last_obs, model.device)
             after = model.policy.predict_values(last).cpu().numpy().reshape(1, -1)
-        ended = np.concatenate([buffer.episode_starts[1:], model._last_episode_starts[None]])
+        ended = self._ended(buffer)
         stream: dict[str, Any] = {
             "rewards": buffer.rewards,
             "values": buffer.values,
@@ -196,6 +203,24 @@ class DoctorCallback(BaseCallback):
             "advantage_error_max": advantage_error(advantages=buffer.advantages, **stream),
             "target_error_max": target_error(targets=buffer.returns, **stream),
         }
+
+    def _ended(self, buffer: Any) -> np.ndarray:
+        model: Any = self.model
+        return np.concatenate([buffer.episode_starts[1:], model._last_episode_starts[None]])
+
+    def _effect_of_actions(self, buffer: Any) -> float:
+        """Return `action_effect` of the newest rollouts; NaN until there are enough rows."""
+        obs = [_each(buffer.observations, part) for part in (_all_but_last, _all_but_first)]
+        before, after = (_joined(_each(one, _flattened)) for one in obs)
+        others = (buffer.actions, buffer.rewards, self._ended(buffer))
+        acted, rewards, ended = (_flattened(x[:-1]) for x in others)
+        rows = (before, acted, after, rewards, ended)
+        self._transitions.append(tuple(x[:TRANSITIONS].copy() for x in rows))
+        if sum(len(one[0]) for one in self._transitions) < TRANSITIONS:
+            return math.nan
+        every = [np.concatenate(x)[:TRANSITIONS] for x in zip(*self._transitions, strict=True)]
+        self._transitions.clear()
+        return action_effect(*every, choices=_actions(self.model))
 
     def _of_replay(self) -> dict[str, float]:
         """Return what the critics say about rows of the replay."""
@@ -217,9 +242,13 @@ class DoctorCallback(BaseCallback):
             "target_mean": goal.mean(),
             "td_error_abs_mean": np.abs(goal - q).mean(),
         }
-        seen = batch.observations
-        if torch.is_tensor(seen):  # not a dictionary
-            found |= _of_observations(seen.cpu().numpy())
+        seen, then = (
+            _joined(_each(x, _on_cpu)) for x in (batch.observations, batch.next_observations)
+        )
+        acted, rewards, ended = map(_on_cpu, (batch.actions, batch.rewards, batch.dones))
+        effect = action_effect(seen, acted, then, rewards, ended, choices=_actions(model))
+        found |= {"action_effect_p": effect, "replay_obs_error": _replay_error(model.replay_buffer)}
+        found |= _of_observations(seen)
         return {**found, **_of_rewards(batch.rewards.cpu().numpy())}
 
     def _of_episodes(self) -> dict[str, Any]:
@@ -313,6 +342,51 @@ def _cell(value: Any) -> str:
 def _actions(model: Any) -> int:
     """Return the number of discrete actions; 0 for continuous ones."""
     return int(getattr(model.action_space, "n", 0))
+
+
+def _each(obs: Any, change: Callable[[Any], Any]) -> Any:
+    """Return observations changed; of a dictionary, each of its entries."""
+    return {k: change(x) for k, x in obs.items()} if isinstance(obs, dict) else change(obs)
+
+
+def _joined(obs: Any) -> np.ndarray:
+    """Return observations as one array; the entries of a dictionary side by side."""
+    if not isinstance(obs, dict):
+        return np.asarray(obs)
+    entries: Any = obs.values()
+    return np.concatenate([x.reshape(len(x), -1) for x in entries], axis=1)
+
+
+def _flattened(values: np.ndarray) -> np.ndarray:
+    """Return values of time steps and environments with one axis of rows."""
+    return values.reshape(-1, *values.shape[2:])
+
+
+def _all_but_last(values: np.ndarray) -> np.ndarray:
+    return values[:-1]
+
+
+def _all_but_first(values: np.ndarray) -> np.ndarray:
+    return values[1:]
+
+
+def _on_cpu(values: Any) -> np.ndarray:
+    return values.cpu().numpy()
+
+
+def _replay_error(buffer: Any) -> float:
+    """Return how far drawn observations are from the stored ones, relative to these.
+
+    The newest rows are drawn, without normalisation; for each, any environment's may be.
+    """
+    known = hasattr(buffer, "_get_samples") and isinstance(buffer.observations, np.ndarray)
+    if not known or buffer.pos < NEWEST:
+        return math.nan
+    rows = np.arange(buffer.pos - NEWEST, buffer.pos)
+    drawn = buffer._get_samples(rows).observations.cpu().numpy().reshape(NEWEST, 1, -1)
+    stored = buffer.observations[rows].reshape(NEWEST, buffer.n_envs, -1)
+    error = np.abs(drawn - stored).max(2).min(1)
+    return float((error / (np.abs(stored).max((1, 2)) + 1e-9)).max())
 
 
 def _explained(values: np.ndarray, returns: np.ndarray) -> float:

@@ -61,6 +61,14 @@ SIGNALS: Mapping[str, Meaning] = {
         "largest error of a target in its definition, as a share of its terms",
         "backflip.doctor.identities.target_error(...), or bellman_error(...) with a replay",
     ),
+    "action_effect_p": Meaning(
+        "probability that actions without effect look so related to what comes next",
+        "backflip.doctor.action_effect.action_effect(...)",
+    ),
+    "replay_obs_error": Meaning(
+        "largest difference of observations drawn from a replay to those stored, relative",
+        "abs(drawn - stored).max() / abs(stored).max(), of rows without normalisation",
+    ),
     "reward_model_symmetry_error": Meaning(
         "largest error of P(A ≻ B) + P(B ≻ A) = 1 and P(A ≻ A) = ½, in the mode of training",
         "backflip.doctor.identities.preference_error(...)",

@@ -1,0 +1,107 @@
+"""Whether actions have an effect on what is seen next.
+
+Needs NumPy alone: it also runs in environments of other libraries.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+COLUMNS = 32  # of the observation, at most
+FEWEST = 200  # rows
+TINY = 1e-9  # relative
+
+Values = np.ndarray[Any, Any]
+
+
+def action_effect(
+    obs: Any, actions: Any, next_obs: Any, rewards: Any, ended: Any, *, choices: int = 0
+) -> float:
+    """Return how probable it is that actions without any effect look so related by chance.
+
+    With s the observation, standardised, and y one column of (s' - s, r), two linear models
+
+        y = b₀ᵀ(1, s, s²) + ε,        y = b₁ᵀ(1, s, s², a) + ε
+
+    are fitted. If a has no effect, n log(RSS₀ / RSS₁) has about a χ² distribution with as many
+    degrees of freedom as a adds columns (likelihood ratio; Wilks 1938). The least of the
+    probabilities of all columns is multiplied by their number (Bonferroni). Of long observations,
+    the `COLUMNS` columns that change most are taken. An effect that comes later than the next
+    observation is not seen.
+
+    Args:
+        obs: s of n rows, (n, ...).
+        actions: a, (n,) or (n, k).
+        next_obs: s' of these rows, (n, ...).
+        rewards: r, (n,).
+        ended: whether the episode ended, so that s' may be the beginning of another, (n,).
+        choices: the number of discrete actions; 0 for continuous ones.
+
+    Returns:
+        The probability, from 0 to 1; NaN if fewer than `FEWEST` rows remain, or actions do not vary
+        beyond what the observation says of them.
+    """
+    seen, after = (np.asarray(x, np.float64).reshape(len(x), -1) for x in (obs, next_obs))
+    kept = ~np.asarray(ended, bool).ravel() & np.isfinite(seen).all(1) & np.isfinite(after).all(1)
+    if kept.sum() < FEWEST:
+        return math.nan
+    change = _most_varied(after[kept] - seen[kept], after[kept] - seen[kept])
+    known = _known(_most_varied(seen[kept], after[kept] - seen[kept]))
+    wanted = np.column_stack([change, np.asarray(rewards, np.float64).reshape(-1)[kept]])
+    acted = _columns(actions, choices)[kept]
+    return _chance(_without(known, wanted), _basis(_without(known, acted), acted), wanted)
+
+
+def _most_varied(values: Values, change: Values) -> Values:
+    return values[:, np.argsort(-change.var(0), kind="stable")[:COLUMNS]]
+
+
+def _columns(actions: Any, choices: int) -> Values:
+    values = np.asarray(actions).reshape(len(actions), -1)
+    if choices:
+        return np.eye(choices)[values[:, 0].astype(int)][:, 1:]
+    return values.astype(np.float64)
+
+
+def _known(seen: Values) -> Values:
+    """Return an orthonormal basis of (1, s, s²)."""
+    deviation = seen.std(0)
+    varied = deviation > TINY * (1.0 + np.abs(seen).max(0))
+    scaled = (seen[:, varied] - seen[:, varied].mean(0)) / deviation[varied]
+    every = np.column_stack([np.ones(len(seen)), scaled, scaled**2])
+    return _basis(every, every)
+
+
+def _basis(columns: Values, scale: Values) -> Values:
+    """Return an orthonormal basis of columns; those that are tiny beside `scale` are rounding."""
+    left, size, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, size > 1e-6 * np.linalg.norm(scale)] if size.size else left
+
+
+def _without(basis: Values, values: Values) -> Values:
+    return values - basis @ (basis.T @ values)
+
+
+def _chance(left_over: Values, acted: Values, wanted: Values) -> float:
+    rows, added = acted.shape
+    before = (left_over**2).sum(0)
+    explained = ((acted.T @ left_over) ** 2).sum(0)
+    noisy = before > TINY**2 * (wanted**2).sum(0)
+    noisy &= before > 0
+    if not added or not noisy.any():
+        return math.nan
+    rest = np.maximum(before - explained, TINY * before)[noisy]
+    ratios = rows * np.log(before[noisy] / rest)
+    least = min(_beyond(ratio, added) for ratio in ratios.tolist())
+    return min(1.0, int(noisy.sum()) * least)
+
+
+def _beyond(value: float, degrees: int) -> float:
+    """Return P(χ² ≥ value), by recurrence over the degrees of freedom."""
+    half = value / 2.0
+    found = math.erfc(math.sqrt(half)) if degrees % 2 else math.exp(-half)
+    for k in range(2 - degrees % 2, degrees, 2):
+        log_term = k / 2 * math.log(half) - half - math.lgamma(k / 2 + 1) if half else -math.inf
+        found += math.exp(log_term)
+    return min(found, 1.0)

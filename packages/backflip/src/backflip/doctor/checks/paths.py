@@ -1,0 +1,61 @@
+"""Checks of the way of actions to the environment, and of observations to the learner."""
+
+import numpy as np
+
+from backflip.doctor.check import Check, Running
+from backflip.doctor.log import OFF_POLICY, Log
+from backflip.doctor.measures import WRONG, largest_of, or_none, smallest
+
+FEWEST = 5  # estimates
+BY_CHANCE = 1e-3  # in all estimates of a run together
+
+
+def _no_effect(log: Log) -> Running | None:
+    """Return the least probability so far times the number of estimates (Bonferroni).
+
+    An effect that is seen later, when the agent knows more, also counts for the time before.
+    """
+    found = log.signals["action_effect_p"]
+    known = np.isfinite(found.y)
+    x, count = found.x[known], np.arange(1, known.sum() + 1)
+    least = smallest(Running(x, found.y[known])).value
+    found_later = np.minimum.accumulate(np.minimum(1.0, count * least)[::-1])[::-1]
+    return or_none(Running(x, np.where(count >= FEWEST, found_later, np.nan)))
+
+
+def _other_observations(log: Log) -> Running | None:
+    return largest_of(log, "replay_obs_error")
+
+
+CHECKS = (
+    Check(
+        "ENV-ACTIONS",
+        "actions have no visible effect",
+        "probability that actions without effect look so related to the next observation and the "
+        f"reward, over all estimates so far, from {FEWEST} estimates on",
+        _no_effect,
+        ("action_effect_p",),
+        "above",
+        "convention",
+        "Neither the next observation nor the reward depends on the action, beyond what the "
+        "observation says. An effect that comes more than one env step later is not seen.",
+        {"actions": 0.9, "observations": 0.3},
+        "likelihood ratio of two linear models; Wilks 1938; "
+        "`backflip.doctor.action_effect.action_effect`",
+        limit=BY_CHANCE,
+    ),
+    Check(
+        "Q-REPLAY-OBS",
+        "minibatches have other observations than were stored",
+        "largest difference so far of the newest rows, drawn and stored, as a share of their size",
+        _other_observations,
+        ("replay_obs_error",),
+        "above",
+        "identity",
+        "The policy acts on one kind of observations, and learns from another.",
+        {"acting-and-learning-disagree": 0.95, "observations": 0.4, "replay": 0.3},
+        "Stable-Baselines3's `ReplayBuffer`, without normalisation",
+        limit=WRONG,
+        algorithms=OFF_POLICY,
+    ),
+)

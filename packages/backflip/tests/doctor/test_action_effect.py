@@ -1,0 +1,85 @@
+"""Whether actions have an effect: in real environments, in which they are replaced or not."""
+
+import math
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from scipy import stats
+
+from backflip.doctor import action_effect as module
+from backflip.doctor.action_effect import action_effect
+
+ENVS = ["CartPole-v1", "MountainCar-v0", "Pendulum-v1", "FrozenLake-v1", "Ant-v5"]
+
+
+def rows_of(name: str, count: int, *, replaced: bool) -> tuple[list[np.ndarray], int]:
+    """Return rows of random actions, which reach the environment or are replaced by one."""
+    env: Any = gymnasium.make(name)
+    env.action_space.seed(3)
+    fixed, rows, obs = env.action_space.sample(), list[Any](), env.reset(seed=3)[0]
+    while len(rows) < count:
+        action = env.action_space.sample()
+        after, reward, terminated, truncated, _ = env.step(fixed if replaced else action)
+        rows.append((np.ravel(obs), action, np.ravel(after), reward, terminated or truncated))
+        obs = env.reset()[0] if terminated or truncated else after
+    return [np.asarray(column) for column in zip(*rows, strict=True)], int(
+        getattr(env.action_space, "n", 0)
+    )
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("name", ENVS)
+@pytest.mark.filterwarnings("ignore")  # of Gymnasium and MuJoCo
+def test_actions_that_are_replaced_have_no_effect(name: str) -> None:
+    sound, choices = rows_of(name, 600, replaced=False)
+    stuck, _ = rows_of(name, 600, replaced=True)
+    assert action_effect(*sound, choices=choices) < 1e-6
+    assert action_effect(*stuck, choices=choices) > 1e-3
+
+
+def test_without_an_effect_the_probability_is_that_of_chance() -> None:
+    rng = np.random.default_rng(0)
+    found = list[float]()
+    for _ in range(400):
+        obs, noise = rng.normal(size=(300, 2)), rng.normal(size=(300, 2))
+        reward = obs[:, 0] ** 2 + rng.normal(size=300)
+        action = rng.integers(3, size=300)
+        ended = np.zeros(300)
+        found.append(action_effect(obs, action, 0.9 * obs + noise, reward, ended, choices=3))
+    # Bonferroni over three columns: P(p < x) is at most x, and near it where x is small.
+    assert 0.02 < np.mean(np.asarray(found) < 0.05) < 0.09
+    assert np.mean(np.asarray(found) < 0.5) < 0.55
+
+
+def test_an_effect_on_the_reward_alone_is_seen() -> None:
+    rng = np.random.default_rng(1)
+    obs, action = rng.normal(size=(300, 2)), rng.normal(size=(300, 1))
+    after, ended = obs + rng.normal(size=obs.shape), np.zeros(300)
+    assert action_effect(obs, action, after, action[:, 0] + 0.1 * obs[:, 0], ended) < 1e-6
+    assert action_effect(obs, action, after, 0.1 * obs[:, 0], ended) > 1e-3
+
+
+def test_rows_at_ends_do_not_count_and_few_rows_say_nothing() -> None:
+    rng = np.random.default_rng(2)
+    obs, action, reward = rng.normal(size=(400, 2)), rng.normal(size=400), np.zeros(400)
+    after = np.where(np.arange(400)[:, None] < 150, obs + action[:, None], obs + 1.0)
+    ended = np.arange(400) < 150
+    noisy = after + rng.normal(size=after.shape)
+    assert action_effect(obs, action, noisy, reward, ended) > 1e-3
+    assert math.isnan(action_effect(obs, action, noisy, reward, ~ended))
+
+
+def test_actions_that_the_observation_determines_say_nothing() -> None:
+    rng = np.random.default_rng(3)
+    obs = rng.normal(size=(400, 3))
+    after, zeros = obs + rng.normal(size=obs.shape), np.zeros(400)
+    assert math.isnan(action_effect(obs, np.ones(400), after, zeros, zeros))
+    assert math.isnan(action_effect(obs, 2.0 * obs[:, 0] - 1.0, after, zeros, zeros))
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 12])
+@pytest.mark.parametrize("value", [0.0, 0.5, 3.0, 20.0, 100.0])
+def test_the_tail_of_chi_square_equals_scipys(value: float, degrees: int) -> None:
+    assert module._beyond(value, degrees) == pytest.approx(stats.chi2.sf(value, degrees), rel=1e-9)
