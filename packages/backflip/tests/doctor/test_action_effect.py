@@ -33,8 +33,8 @@ def rows_of(name: str, count: int, *, replaced: bool) -> tuple[list[np.ndarray],
 @pytest.mark.parametrize("name", ENVS)
 @pytest.mark.filterwarnings("ignore")  # of Gymnasium and MuJoCo
 def test_actions_that_are_replaced_have_no_effect(name: str) -> None:
-    sound, choices = rows_of(name, 600, replaced=False)
-    stuck, _ = rows_of(name, 600, replaced=True)
+    sound, choices = rows_of(name, 700, replaced=False)
+    stuck, _ = rows_of(name, 700, replaced=True)
     assert action_effect(*sound, choices=choices) < 1e-6
     assert action_effect(*stuck, choices=choices) > 1e-3
 
@@ -43,10 +43,10 @@ def test_without_an_effect_the_probability_is_that_of_chance() -> None:
     rng = np.random.default_rng(0)
     found = list[float]()
     for _ in range(400):
-        obs, noise = rng.normal(size=(300, 2)), rng.normal(size=(300, 2))
-        reward = obs[:, 0] ** 2 + rng.normal(size=300)
-        action = rng.integers(3, size=300)
-        ended = np.zeros(300)
+        obs, noise = rng.normal(size=(600, 2)), rng.normal(size=(600, 2))
+        reward = obs[:, 0] ** 2 + rng.normal(size=600)
+        action = rng.integers(3, size=600)
+        ended = np.zeros(600)
         found.append(action_effect(obs, action, 0.9 * obs + noise, reward, ended, choices=3))
     # Bonferroni over three columns: P(p < x) is at most x, and near it where x is small.
     assert 0.02 < np.mean(np.asarray(found) < 0.05) < 0.09
@@ -55,17 +55,17 @@ def test_without_an_effect_the_probability_is_that_of_chance() -> None:
 
 def test_an_effect_on_the_reward_alone_is_seen() -> None:
     rng = np.random.default_rng(1)
-    obs, action = rng.normal(size=(300, 2)), rng.normal(size=(300, 1))
-    after, ended = obs + rng.normal(size=obs.shape), np.zeros(300)
+    obs, action = rng.normal(size=(600, 2)), rng.normal(size=(600, 1))
+    after, ended = obs + rng.normal(size=obs.shape), np.zeros(600)
     assert action_effect(obs, action, after, action[:, 0] + 0.1 * obs[:, 0], ended) < 1e-6
     assert action_effect(obs, action, after, 0.1 * obs[:, 0], ended) > 1e-3
 
 
 def test_rows_at_ends_do_not_count_and_few_rows_say_nothing() -> None:
     rng = np.random.default_rng(2)
-    obs, action, reward = rng.normal(size=(400, 2)), rng.normal(size=400), np.zeros(400)
-    after = np.where(np.arange(400)[:, None] < 150, obs + action[:, None], obs + 1.0)
-    ended = np.arange(400) < 150
+    obs, action, reward = rng.normal(size=(900, 2)), rng.normal(size=900), np.zeros(900)
+    after = np.where(np.arange(900)[:, None] < 300, obs + action[:, None], obs + 1.0)
+    ended = np.arange(900) < 300
     noisy = after + rng.normal(size=after.shape)
     assert action_effect(obs, action, noisy, reward, ended) > 1e-3
     assert math.isnan(action_effect(obs, action, noisy, reward, ~ended))
@@ -73,9 +73,9 @@ def test_rows_at_ends_do_not_count_and_few_rows_say_nothing() -> None:
 
 def test_actions_that_the_observation_determines_say_nothing() -> None:
     rng = np.random.default_rng(3)
-    obs = rng.normal(size=(400, 3))
-    after, zeros = obs + rng.normal(size=obs.shape), np.zeros(400)
-    assert math.isnan(action_effect(obs, np.ones(400), after, zeros, zeros))
+    obs = rng.normal(size=(600, 3))
+    after, zeros = obs + rng.normal(size=obs.shape), np.zeros(600)
+    assert math.isnan(action_effect(obs, np.ones(600), after, zeros, zeros))
     assert math.isnan(action_effect(obs, 2.0 * obs[:, 0] - 1.0, after, zeros, zeros))
 
 

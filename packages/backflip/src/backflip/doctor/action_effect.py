@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 COLUMNS = 32  # of the observation, at most
-FEWEST = 200  # rows
+FEWEST = 500  # rows: with fewer, an effect on slippery ice is not seen
+ROWS_PER_COLUMN = 3  # at least, of (1, s, s², a)
 TINY = 1e-9  # relative
 
 Values = np.ndarray[Any, Any]
@@ -24,11 +25,15 @@ def action_effect(
 
         y = b₀ᵀ(1, s, s²) + ε,        y = b₁ᵀ(1, s, s², a) + ε
 
-    are fitted. If a has no effect, n log(RSS₀ / RSS₁) has about a χ² distribution with as many
-    degrees of freedom as a adds columns (likelihood ratio; Wilks 1938). The least of the
-    probabilities of all columns is multiplied by their number (Bonferroni). Of long observations,
-    the `COLUMNS` columns that change most are taken. An effect that comes later than the next
-    observation is not seen.
+    are fitted. If a has no effect, (n - k - (q + 1) / 2) log(RSS₀ / RSS₁) has about a χ²
+    distribution with q degrees of freedom; k is the number of columns of (1, s, s²), and q of those
+    that a adds (likelihood ratio; Wilks 1938, with the correction of Bartlett 1938). The least of
+    the probabilities of all columns y is multiplied by their number (Bonferroni). Of long
+    observations, the `COLUMNS` columns that change most are taken.
+
+    Actions of a policy depend on s. What s does beyond a quadratic function then looks like an
+    effect of a, so that actions that are as random as possible say most. An effect that comes later
+    than the next observation is not seen.
 
     Args:
         obs: s of n rows, (n, ...).
@@ -39,8 +44,8 @@ def action_effect(
         choices: the number of discrete actions; 0 for continuous ones.
 
     Returns:
-        The probability, from 0 to 1; NaN if fewer than `FEWEST` rows remain, or actions do not vary
-        beyond what the observation says of them.
+        The probability, from 0 to 1; NaN if fewer than `FEWEST` rows remain, or too few for so many
+        columns, or actions do not vary beyond what the observation says of them.
     """
     seen, after = (np.asarray(x, np.float64).reshape(len(x), -1) for x in (obs, next_obs))
     kept = ~np.asarray(ended, bool).ravel() & np.isfinite(seen).all(1) & np.isfinite(after).all(1)
@@ -50,7 +55,10 @@ def action_effect(
     known = _known(_most_varied(seen[kept], after[kept] - seen[kept]))
     wanted = np.column_stack([change, np.asarray(rewards, np.float64).reshape(-1)[kept]])
     acted = _columns(actions, choices)[kept]
-    return _chance(_without(known, wanted), _basis(_without(known, acted), acted), wanted)
+    added = _basis(_without(known, acted), acted)
+    if not added.shape[1] or len(known) < ROWS_PER_COLUMN * (known.shape[1] + added.shape[1]):
+        return math.nan
+    return _chance(_without(known, wanted), added, wanted, known.shape[1])
 
 
 def _most_varied(values: Values, change: Values) -> Values:
@@ -83,18 +91,16 @@ def _without(basis: Values, values: Values) -> Values:
     return values - basis @ (basis.T @ values)
 
 
-def _chance(left_over: Values, acted: Values, wanted: Values) -> float:
+def _chance(left_over: Values, acted: Values, wanted: Values, known: int) -> float:
     rows, added = acted.shape
     before = (left_over**2).sum(0)
-    explained = ((acted.T @ left_over) ** 2).sum(0)
     noisy = before > TINY**2 * (wanted**2).sum(0)
-    noisy &= before > 0
-    if not added or not noisy.any():
+    if not noisy.any():
         return math.nan
-    rest = np.maximum(before - explained, TINY * before)[noisy]
-    ratios = rows * np.log(before[noisy] / rest)
-    least = min(_beyond(ratio, added) for ratio in ratios.tolist())
-    return min(1.0, int(noisy.sum()) * least)
+    explained = ((acted.T @ left_over) ** 2).sum(0)
+    rest = np.maximum(before - explained, TINY * before)
+    ratios = (rows - known - (added + 1) / 2) * np.log(before[noisy] / rest[noisy])
+    return min(1.0, len(ratios) * min(_beyond(ratio, added) for ratio in ratios.tolist()))
 
 
 def _beyond(value: float, degrees: int) -> float:

@@ -242,12 +242,9 @@ class DoctorCallback(BaseCallback):
             "target_mean": goal.mean(),
             "td_error_abs_mean": np.abs(goal - q).mean(),
         }
-        seen, then = (
-            _joined(_each(x, _on_cpu)) for x in (batch.observations, batch.next_observations)
-        )
-        acted, rewards, ended = map(_on_cpu, (batch.actions, batch.rewards, batch.dones))
-        effect = action_effect(seen, acted, then, rewards, ended, choices=_actions(model))
-        found |= {"action_effect_p": effect, "replay_obs_error": _replay_error(model.replay_buffer)}
+        seen = _joined(_each(batch.observations, _on_cpu))
+        effect, error = _effect_in_replay(model), _replay_error(model.replay_buffer)
+        found |= {"action_effect_p": effect, "replay_obs_error": error}
         found |= _of_observations(seen)
         return {**found, **_of_rewards(batch.rewards.cpu().numpy())}
 
@@ -372,6 +369,29 @@ def _all_but_first(values: np.ndarray) -> np.ndarray:
 
 def _on_cpu(values: Any) -> np.ndarray:
     return values.cpu().numpy()
+
+
+def _effect_in_replay(model: Any) -> float:
+    """Return `action_effect` of the random actions before learning; of any rows if they are few."""
+    buffer: Any = model.replay_buffer
+    first = model.learning_starts // buffer.n_envs
+    if buffer.full or first * buffer.n_envs < TRANSITIONS or not _has_successors(buffer):
+        rows = _drawn(buffer.sample(TRANSITIONS))
+    else:
+        kept = (buffer.observations, buffer.actions, buffer.next_observations)
+        rows = [x[:first] for x in (*kept, buffer.rewards, buffer.dones)]
+        rows = [_flattened(x)[:TRANSITIONS] for x in rows]
+    return action_effect(*rows, choices=_actions(model))
+
+
+def _has_successors(buffer: Any) -> bool:
+    return isinstance(getattr(buffer, "next_observations", None), np.ndarray)
+
+
+def _drawn(batch: Any) -> list[np.ndarray]:
+    obs, after = (_joined(_each(x, _on_cpu)) for x in (batch.observations, batch.next_observations))
+    acted, rewards, ended = map(_on_cpu, (batch.actions, batch.rewards, batch.dones))
+    return [obs, acted, after, rewards, ended]
 
 
 def _replay_error(buffer: Any) -> float:
