@@ -11,6 +11,7 @@ from typing import Any
 import any_algorithm
 import on_policy
 import replay
+import teaching
 from fault import Case, Fault
 
 SEEDS = 10
@@ -125,6 +126,7 @@ TAUGHT = (
     Case("ppo", "MountainCarContinuous-v0", 100_000, labels=100),
     Case("ppo", "CartPole-v1", 60_000, labels=60),
 )
+TAUGHT_BASES = (TAUGHT[2], TAUGHT[0])
 
 # These were held out until their first diagnosis showed that limits were too tight. Since then they
 # belong to the calibration, and are not reported: PPO on dot, and MountainCarContinuous.
@@ -137,3 +139,10 @@ def faulty() -> Iterator[tuple[Fault, Case]]:
         for case in BASES if fault.family in TUNED else HELD_OUT_BASES:
             if case.algorithm in fault.algorithms:
                 yield fault, case
+
+
+def faulty_teaching() -> Iterator[tuple[Fault, Case]]:
+    """Yield each fault of teaching with each healthy run of `teach` that it is put into."""
+    for fault in teaching.FAULTS:
+        for case in TAUGHT_BASES:
+            yield fault, case

@@ -19,11 +19,12 @@ from cases import (
     TAUGHT,
     TAUGHT_CALIBRATION,
     faulty,
+    faulty_teaching,
 )
 from store import FOLDER
 
 HERE = Path(__file__).parent
-LONGEST = 900  # seconds of one run
+LONGEST = 1_800  # seconds of one run
 
 
 def names() -> list[str]:
@@ -33,7 +34,7 @@ def names() -> list[str]:
     reference = [f"reference-{at:02}" for at in range(len(REFERENCE))]
     taught = [f"taughtcalibration-{at:02}" for at in range(len(TAUGHT_CALIBRATION))]
     taught += [f"taught-{at:02}" for at in range(len(TAUGHT))]
-    broken = [f"{fault.name}@{case.name}" for fault, case in faulty()]
+    broken = [f"{fault.name}@{case.name}" for fault, case in (*faulty(), *faulty_teaching())]
     return [*healthy, *held_out, *reference, *taught, *broken]
 
 

@@ -4,6 +4,7 @@ import importlib
 from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 from unittest.mock import patch
 
@@ -43,7 +44,7 @@ class Fault:
         causes: ids of the causes that name it; the first is the truest.
         algorithms: the algorithms that it is put into.
         settings: the change as settings.
-        patches: `module:name` -> what replaces the function there.
+        patches: `module:name` or `module:Class.method` -> what replaces the function there.
         wrap: the change as a function of the built algorithm.
     """
 
@@ -61,8 +62,9 @@ def broken(fault: Fault) -> Generator[None, None, None]:
     """Break the algorithm in this process for the time of the block."""
     with ExitStack() as stack:
         for place, change in fault.patches.items():
-            module, _, name = place.partition(":")
-            owner = importlib.import_module(f"backflip.{module}")
+            module, _, path = place.partition(":")
+            *owners, name = path.split(".")
+            owner = reduce(getattr, owners, importlib.import_module(f"backflip.{module}"))
             stack.enter_context(patch.object(owner, name, change(getattr(owner, name))))
         if fault.wrap is not None:
             stack.enter_context(_wrapped(fault.wrap))

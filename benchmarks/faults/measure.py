@@ -20,6 +20,7 @@ from cases import (
     TAUGHT_CALIBRATION,
     TUNED,
     faulty,
+    faulty_teaching,
 )
 from effect import harmful
 from fault import Case, Fault
@@ -54,10 +55,11 @@ def main() -> int:
         "taughtcalibration" if tuned else "taught", TAUGHT_CALIBRATION if tuned else TAUGHT
     )
     text = "\n".join([*summary(rows, healthy, NAMES), "", *table(rows), "", *alarms(healthy)])
-    print(text)
+    taught = "\n".join(table(_taught_rows()))
+    print(text, taught, sep="\n\n")
     print(f"\n{time.monotonic() - start:.1f} s")
     if "--write" in sys.argv[1:]:
-        put({"tables": text})
+        put({"tables": text, "teaching": taught})
     return 0
 
 
@@ -77,8 +79,23 @@ def _row(fault: Fault, case: Case) -> Row | None:
     )
 
 
+def _taught_rows() -> list[Row]:
+    """Return what was found in the faults of teaching; other libraries log nothing of the kind."""
+    found = list[Row]()
+    for fault, case in faulty_teaching():
+        path, clean = FOLDER / f"{fault.name}@{case.name}.npz", FOLDER / f"{healthy_name(case)}.npz"
+        if path.exists() and clean.exists():
+            logs, returns = load(path)
+            both = load(clean)[1], returns
+            each = [diagnose(log) for log in logs]
+            found.append(row((fault.name, case.name), fault.causes, both, each, [], []))
+    return found
+
+
 def healthy_name(case: Case) -> str:
     """Return the name of the healthy run of a base case."""
+    if case in TAUGHT:
+        return f"taught-{TAUGHT.index(case):02}"
     if case in BASES:
         return f"calibration-{CALIBRATION.index(case):02}"
     return f"healthy-{HELD_OUT_HEALTHY.index(case):02}"

@@ -17,6 +17,7 @@ from cases import (
     TAUGHT,
     TAUGHT_CALIBRATION,
     faulty,
+    faulty_teaching,
 )
 from fault import Case, Fault, broken
 from store import save
@@ -41,7 +42,8 @@ def find(name: str) -> tuple[Fault | None, Case, int]:
         return None, TAUGHT_CALIBRATION[int(number)], 3000
     if kind == "taught":
         return None, TAUGHT[int(number)], 4000
-    return next((f, c, 2000) for f, c in faulty() if f"{f.name}@{c.name}" == name)
+    pairs = (*faulty(), *faulty_teaching())
+    return next((f, c, 2000) for f, c in pairs if f"{f.name}@{c.name}" == name)
 
 
 def _learn(case: Case, settings: dict[str, Any], first: int, home: str) -> Result:
