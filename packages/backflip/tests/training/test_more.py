@@ -147,7 +147,9 @@ def test_an_interrupted_child_ends_with_the_same_bits_without_its_parent(
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
+@pytest.mark.parametrize(
+    "env", [pytest.param("CartPole-v1", marks=pytest.mark.slow), "gymnasium:CartPole-v1"]
+)
 def test_a_replay_that_grows_with_the_run_has_the_bits_of_a_large_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: str
 ) -> None:

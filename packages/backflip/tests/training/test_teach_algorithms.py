@@ -263,7 +263,7 @@ def test_every_environment_outside_jax_is_closed(tmp_path, monkeypatch):
     [
         ({"reward_model": "no_such_module:Model"}, "no module `no_such_module`"),
         ({"learning_starts": 0}, "initial labels do not fit"),
-        ({"buffer_size": 10**9, "env_steps": 10**9}, "replay memory"),
+        ({"updates_per_step": 1e9}, "minibatches drawn at once"),
     ],
 )
 def test_every_environment_outside_jax_is_closed_when_teach_refuses(

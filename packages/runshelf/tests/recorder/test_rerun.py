@@ -200,6 +200,7 @@ def test_a_secret_must_be_given_again(bench):
 
 
 def test_relevant_variables_have_their_recorded_values(bench):
+    bench.env.pop("XLA_FLAGS", None)
     show = "import os; print(os.environ.get('OMP_NUM_THREADS'), os.environ.get('XLA_FLAGS'))"
     bench("run", "--", sys.executable, "-c", show, OMP_NUM_THREADS="3")
     again = bench("rerun", "latest", OMP_NUM_THREADS="9", XLA_FLAGS="--xla_y")

@@ -72,7 +72,7 @@ def run_in_terminal(root: Path, words: tuple[str, ...], mark: Path) -> None:
     )
     try:
         assert process.stdin is not None
-        with process.stdin, suppress(BrokenPipeError):
+        with suppress(BrokenPipeError), process.stdin:
             process.stdin.write(b"protocol=https\nhost=example.com\n\n")
         until = time.monotonic() + 5
         while process.poll() is None and not mark.exists() and time.monotonic() < until:

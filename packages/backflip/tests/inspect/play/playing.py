@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.server_client import Server
 
+ROOT = Path(__file__).parents[5]
 COMMAND = "import sys; from backflip.cli.main import main; sys.exit(main())"
 
 
@@ -32,6 +33,7 @@ def playing(home: Path, env: str, *options: str) -> Generator[Play, None, None]:
     command = [sys.executable, "-c", COMMAND, "play", env, "--no-open", "--json"]
     process = subprocess.Popen(
         [*command, "--home", str(home), *options],
+        cwd=ROOT,  # where the environments of tests are found
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
