@@ -295,7 +295,13 @@ def test_assess_returns_the_value_of_the_best_action() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("number", [1e6, np.nan])
-@pytest.mark.parametrize("spec", [DISCRETE, PIXELS], ids=lambda spec: spec.id)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param(DISCRETE, id="discrete"),
+        pytest.param(PIXELS, id="pixels", marks=pytest.mark.slow),
+    ],
+)
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
     config = changed(prioritized=True)
     state, batch = start(config, spec), drawn(spec)

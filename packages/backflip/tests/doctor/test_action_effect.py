@@ -61,6 +61,15 @@ def test_an_effect_on_the_reward_alone_is_seen() -> None:
     assert action_effect(obs, action, after, 0.1 * obs[:, 0], ended) > 1e-3
 
 
+def test_an_effect_on_one_quiet_column_of_many_is_seen() -> None:
+    rng = np.random.default_rng(4)
+    obs, action, zeros = rng.normal(size=(600, 300)), rng.integers(2, size=600), np.zeros(600)
+    after = obs + rng.normal(size=obs.shape)
+    assert action_effect(obs, action, after, zeros, zeros, choices=2) > 1e-3
+    after[:, 170] = obs[:, 170] + 0.01 * action + 0.01 * rng.normal(size=600)
+    assert action_effect(obs, action, after, zeros, zeros, choices=2) < 1e-6
+
+
 def test_rows_at_ends_do_not_count_and_few_rows_say_nothing() -> None:
     rng = np.random.default_rng(2)
     obs, action, reward = rng.normal(size=(900, 2)), rng.normal(size=900), np.zeros(900)
@@ -69,6 +78,7 @@ def test_rows_at_ends_do_not_count_and_few_rows_say_nothing() -> None:
     noisy = after + rng.normal(size=after.shape)
     assert action_effect(obs, action, noisy, reward, ended) > 1e-3
     assert math.isnan(action_effect(obs, action, noisy, reward, ~ended))
+    assert math.isnan(action_effect(obs[..., None], action, noisy[..., None], reward, ended))
 
 
 def test_actions_that_the_observation_determines_say_nothing() -> None:

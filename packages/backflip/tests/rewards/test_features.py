@@ -120,7 +120,9 @@ def slow_features(spec, encoder, x, action, x2):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("name", ["discrete", "continuous", "long", "pixels"])
+@pytest.mark.parametrize(
+    "name", ["discrete", "continuous", "long", pytest.param("pixels", marks=pytest.mark.slow)]
+)
 def test_features_equal_the_docstring(name):
     spec = SPECS[name]
     batch = batch_of(spec, 600)

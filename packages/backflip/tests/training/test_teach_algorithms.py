@@ -85,7 +85,12 @@ def saved(folder):
         pytest.param("sac", "CartPole-v1", {}, marks=pytest.mark.slow),
         pytest.param("sac", "Pendulum-v1", {}, marks=pytest.mark.slow),
         pytest.param("ddpg", "Pendulum-v1", {}, marks=pytest.mark.slow),
-        ("td3", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
+        pytest.param(  # a quick test resumes such a run
+            "td3",
+            "gymnasium:Pendulum-v1",
+            {"env_args": {"max_episode_steps": 20}},
+            marks=pytest.mark.slow,
+        ),
         pytest.param("a2c", "CartPole-v1", {}, marks=pytest.mark.slow),
         pytest.param("vpg", "Pendulum-v1", {}, marks=pytest.mark.slow),
         ("cem", "CartPole-v1", {"env_steps": 3 * 4 * 500}),

@@ -562,7 +562,7 @@ def test_progress_outside_phases_is_reported(
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("work", ["train", "teach"])
+@pytest.mark.parametrize("work", [pytest.param("train", marks=pytest.mark.slow), "teach"])
 def test_an_environment_that_changes_folder_moves_no_run(
     work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-COLUMNS = 32  # of the observation, at most
+KNOWN = 32  # columns of the observation that y is explained by, at most
+WANTED = 4_096  # columns of the change that may show an effect, at most
 FEWEST = 500  # rows: with fewer, an effect on slippery ice is not seen
 ROWS_PER_COLUMN = 3  # at least, of (1, s, s², a)
 TINY = 1e-9  # relative
@@ -29,40 +30,41 @@ def action_effect(
     distribution with q degrees of freedom; k is the number of columns of (1, s, s²), and q of those
     that a adds (likelihood ratio; Wilks 1938, with the correction of Bartlett 1938). The least of
     the probabilities of all columns y is multiplied by their number (Bonferroni). Of long
-    observations, the `COLUMNS` columns that change most are taken.
+    observations, s are the `KNOWN` columns that change most, and y the `WANTED` ones.
 
     Actions of a policy depend on s. What s does beyond a quadratic function then looks like an
     effect of a, so that actions that are as random as possible say most. An effect that comes later
-    than the next observation is not seen.
+    than the next observation is not seen. It does in pictures of games, which say nothing here.
 
     Args:
-        obs: s of n rows, (n, ...).
+        obs: s of n rows, (n, k).
         actions: a, (n,) or (n, k).
-        next_obs: s' of these rows, (n, ...).
+        next_obs: s' of these rows, (n, k).
         rewards: r, (n,).
         ended: whether the episode ended, so that s' may be the beginning of another, (n,).
         choices: the number of discrete actions; 0 for continuous ones.
 
     Returns:
         The probability, from 0 to 1; NaN if fewer than `FEWEST` rows remain, or too few for so many
-        columns, or actions do not vary beyond what the observation says of them.
+        columns, or actions do not vary beyond what the observation says of them, or observations
+        are no vectors.
     """
+    if np.ndim(obs) > 2:
+        return math.nan
     seen, after = (np.asarray(x, np.float64).reshape(len(x), -1) for x in (obs, next_obs))
     kept = ~np.asarray(ended, bool).ravel() & np.isfinite(seen).all(1) & np.isfinite(after).all(1)
     if kept.sum() < FEWEST:
         return math.nan
-    change = _most_varied(after[kept] - seen[kept], after[kept] - seen[kept])
-    known = _known(_most_varied(seen[kept], after[kept] - seen[kept]))
+    change = after[kept] - seen[kept]
+    order = np.argsort(-change.var(0), kind="stable")
+    known = _known(seen[kept][:, order[:KNOWN]])
+    change = change[:, order[:WANTED]]
     wanted = np.column_stack([change, np.asarray(rewards, np.float64).reshape(-1)[kept]])
     acted = _columns(actions, choices)[kept]
     added = _basis(_without(known, acted), acted)
     if not added.shape[1] or len(known) < ROWS_PER_COLUMN * (known.shape[1] + added.shape[1]):
         return math.nan
     return _chance(_without(known, wanted), added, wanted, known.shape[1])
-
-
-def _most_varied(values: Values, change: Values) -> Values:
-    return values[:, np.argsort(-change.var(0), kind="stable")[:COLUMNS]]
 
 
 def _columns(actions: Any, choices: int) -> Values:
