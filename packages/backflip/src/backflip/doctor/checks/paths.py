@@ -38,8 +38,8 @@ CHECKS = (
         "above",
         "convention",
         "Neither the next observation nor the reward depends on the action, beyond what the "
-        "observation says. An effect that comes more than one env step later is not seen; so pictures "
-        "are left out.",
+        "observation says. An effect that comes more than one env step later is not seen; pictures "
+        "are left out for this.",
         {"actions": 0.9, "observations": 0.3},
         "likelihood ratio of two linear models; Wilks 1938; "
         "`backflip.doctor.action_effect.action_effect`",
