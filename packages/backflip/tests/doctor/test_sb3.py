@@ -80,6 +80,20 @@ else:
     model = DQN("MlpPolicy", "CartPole-v1", seed=0, device="cpu", replay_buffer_class=kind)
 model.learn(6_000, callback=DoctorCallback(sys.argv[1], every=500))
 """
+SAME = """
+from stable_baselines3 import DQN, SAC
+
+from backflip.doctor.sb3 import DoctorCallback
+
+def learned(kind, env, callback):
+    model = kind("MlpPolicy", env, seed=0, device="cpu", learning_starts=64, train_freq=8)
+    model.learn(600, callback=callback)
+    return [one.detach().numpy().tobytes() for one in model.policy.parameters()]
+
+for kind, env in [(DQN, "CartPole-v1"), (SAC, "Pendulum-v1")]:
+    callback = DoctorCallback("{path}", every=100)
+    print(learned(kind, env, None) == learned(kind, env, callback))
+"""
 PROBE = """
 import sys
 from stable_baselines3 import PPO
@@ -183,6 +197,13 @@ def test_the_callback_sees_the_ways_of_actions_and_observations(
     found = diagnose(log)
     assert (check in {one.check.id for one in found.findings}) == broken
     assert (check in {one.check.id for one in found.fine}) != broken
+
+
+@needs_peer
+@pytest.mark.medium
+def test_the_callback_changes_no_bit_of_what_is_learned(tmp_path: Path) -> None:
+    said = with_sb3(SAME.format(path=tmp_path / "doctor.csv"))
+    assert said.split() == ["True", "True"]
 
 
 @needs_peer

@@ -34,12 +34,12 @@ def action_effect(
 
     Actions of a policy depend on s. What s does beyond a quadratic function then looks like an
     effect of a, so that actions that are as random as possible say most. An effect that comes later
-    than the next observation is not seen. It does in pictures of games, which say nothing here.
+    than the next observation is not seen. In pictures of games it often does, so they give NaN.
 
     Args:
-        obs: s of n rows, (n, k).
-        actions: a, (n,) or (n, k).
-        next_obs: s' of these rows, (n, k).
+        obs: s of n rows, (n, d) or (n,).
+        actions: a, (n,) or (n, m).
+        next_obs: s' of these rows, with the shape of `obs`.
         rewards: r, (n,).
         ended: whether the episode ended, so that s' may be the beginning of another, (n,).
         choices: the number of discrete actions; 0 for continuous ones.

@@ -10,12 +10,13 @@ It needs Stable-Baselines3, and writes one line for each rollout, or for each th
 (`every`) of an algorithm with a replay.
 """
 
+import contextlib
 import csv
 import importlib
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ obs_as_tensor: Any = importlib.import_module("stable_baselines3.common.utils").o
 BaseCallback: Any = importlib.import_module("stable_baselines3.common.callbacks").BaseCallback
 
 ROWS = 512  # of a batch, at most
-TRANSITIONS = 1_000  # of which the effect of actions is estimated
+TRANSITIONS = 1_000  # rows of each estimate of the effect of actions
 NEWEST = 8  # rows of a replay
 EVERY = 1_000  # env steps between two lines, with a replay
 SETTINGS = {
@@ -139,7 +140,9 @@ class DoctorCallback(BaseCallback):
         started = self.num_timesteps > getattr(model, "learning_starts", 0)
         if due and started and hasattr(model, "replay_buffer"):
             self._on_rollout_start()
-            self._write(self._of_replay())
+            with _own_random_numbers(model.device):
+                found = self._of_replay()
+            self._write(found)
         return True
 
     def _write(self, found: dict[str, float]) -> None:
@@ -372,26 +375,37 @@ def _on_cpu(values: Any) -> np.ndarray:
 
 
 def _effect_in_replay(model: Any) -> float:
-    """Return `action_effect` of the random actions before learning; of any rows if they are few."""
+    """Return `action_effect` of the random actions before learning; of any rows if they are few.
+
+    No row is taken twice, since copies would count as evidence.
+    """
     buffer: Any = model.replay_buffer
     first = model.learning_starts // buffer.n_envs
-    if buffer.full or first * buffer.n_envs < TRANSITIONS or not _has_successors(buffer):
-        rows = _drawn(buffer.sample(TRANSITIONS))
+    if not hasattr(buffer, "next_observations"):  # with `optimize_memory_usage`
+        return math.nan
+    if buffer.full or first * buffer.n_envs < TRANSITIONS:
+        rows = np.random.default_rng(0).permutation(buffer.size())[:TRANSITIONS]
     else:
-        kept = (buffer.observations, buffer.actions, buffer.next_observations)
-        rows = [x[:first] for x in (*kept, buffer.rewards, buffer.dones)]
-        rows = [_flattened(x)[:TRANSITIONS] for x in rows]
-    return action_effect(*rows, choices=_actions(model))
+        rows = np.arange(first)
+    obs, after = (
+        _joined(_each(x, lambda values: _flattened(values[rows])))
+        for x in (buffer.observations, buffer.next_observations)
+    )
+    others = (buffer.actions, buffer.rewards, buffer.dones)
+    acted, rewards, ended = (_flattened(x[rows])[:TRANSITIONS] for x in others)
+    every = (obs[:TRANSITIONS], acted, after[:TRANSITIONS], rewards, ended)
+    return action_effect(*every, choices=_actions(model))
 
 
-def _has_successors(buffer: Any) -> bool:
-    return isinstance(getattr(buffer, "next_observations", None), np.ndarray)
-
-
-def _drawn(batch: Any) -> list[np.ndarray]:
-    obs, after = (_joined(_each(x, _on_cpu)) for x in (batch.observations, batch.next_observations))
-    acted, rewards, ended = map(_on_cpu, (batch.actions, batch.rewards, batch.dones))
-    return [obs, acted, after, rewards, ended]
+@contextlib.contextmanager
+def _own_random_numbers(device: Any) -> Generator[None, None, None]:
+    """Draw minibatches and actions without changing what the training draws next."""
+    state = np.random.get_state()  # noqa: NPY002  (Stable-Baselines3 draws from it)
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        try:
+            yield
+        finally:
+            np.random.set_state(state)  # noqa: NPY002
 
 
 def _replay_error(buffer: Any) -> float:
