@@ -75,11 +75,19 @@ def _healthy_returns() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _probes(cause: Cause) -> str:
+    if not cause.probes:
+        return ""
+    named = ", ".join(f"{name.removeprefix('probe:')} {p:.0%}" for name, p in cause.probes.items())
+    return f"\n*[Probes](probe.md) that fail if it is in the code:* {named}.\n"
+
+
 def _cause(cause: Cause) -> str:
     step = cause.experiment
     return (
         f"\n### {cause.id}\n\n{cause.text} *Instead:* {cause.fix}\n\n"
         f"*Experiment:* {step.change}. If it is this, {step.if_cause}. If not, {step.if_not}.\n"
+        f"{_probes(cause)}"
     )
 
 

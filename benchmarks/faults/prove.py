@@ -3,9 +3,9 @@
     python benchmarks/faults/prove.py [GLOB ...] [--write]
 
 It takes one seed of each of the first 20 faults that have an effect and a finding, the held-out
-ones first, and repeats the broken training with one change at a time, as `--prove` does. What is
-measured is kept in `.cache/faults/proofs.json`, and only missing faults are repeated. `--write`
-puts the table into docs/faults.md.
+ones first, puts the broken algorithm through the probes, and repeats the broken training with one
+change at a time, as `--prove` does. What is measured is kept in `.cache/faults/proofs.json`, and
+only missing faults are repeated. `--write` puts the table into docs/faults.md.
 """
 
 import json
@@ -24,9 +24,21 @@ from store import FOLDER, load
 from tables import put
 
 from backflip.doctor.diagnosis import Diagnosis, Ranked, diagnose
-from backflip.doctor.proving import PART, SEEDS, Repeat, Repeated, prove
+from backflip.doctor.probe_evidence import has_failed, weigh_by_probes
+from backflip.doctor.probing.outcome import Outcome
+from backflip.doctor.probing.own import probe_own
+from backflip.doctor.proving import (
+    PART,
+    SEEDS,
+    OnProgress,
+    Probe,
+    Repeat,
+    Repeated,
+    prove,
+    weigh,
+)
 from backflip.training.train import train
-from runshelf.errors import UsageError, UserFacingError
+from runshelf.errors import UserFacingError
 
 SAMPLE = 20
 PROOFS = FOLDER / "proofs.json"
@@ -40,7 +52,7 @@ def main() -> int:
     for fault, case, found in _sample():
         name = f"{fault.name}@{case.name}"
         if name not in known and any(fnmatch(name, glob) for glob in globs):
-            known[name] = _prove(fault, case, found)
+            known[name] = _proved(fault, case, found)
             PROOFS.write_text(json.dumps(known, indent=1) + "\n")
             print(name, known[name], flush=True)
     text = "\n".join(_table(known))
@@ -64,16 +76,30 @@ def _sample() -> Iterator[tuple[Fault, Case, Diagnosis]]:
             yield fault, case, found
 
 
-def _prove(fault: Fault, case: Case, found: Diagnosis) -> dict[str, Any]:
-    """Return the places of the true cause before and after the experiments, from 0."""
-    before = _rank(found.causes, fault)
+def _proved(fault: Fault, case: Case, found: Diagnosis) -> dict[str, Any]:
+    """Return the places of the true cause, from 0, and what the experiments showed."""
     with tempfile.TemporaryDirectory() as home:
-        try:
-            proof = prove(found, _repetition(fault, case, home))
-        except UsageError:  # no setting changes a probable cause
-            return {"before": before, "after": before, "helped": []}
-    helped = [one.cause for one in proof.trials if one.helped]
-    return {"before": before, "after": _rank(proof.causes, fault), "helped": helped}
+        proof = prove(found, _repetition(fault, case, home), probe=_probe(fault, case))
+    by_probes = weigh_by_probes(found.causes, proof.outcomes)
+    by_repetitions = weigh(found.causes, proof.trials[1:])
+    return {
+        "before": _rank(found.causes, fault),
+        "after": _rank(proof.causes, fault),
+        "after_probes": _rank(by_probes, fault),
+        "after_repetitions": _rank(by_repetitions, fault),
+        "failed": [one.probe.id for one in proof.outcomes if has_failed(one)],
+        "helped": [one.cause for one in proof.trials if one.helped],
+    }
+
+
+def _probe(fault: Fault, case: Case) -> Probe:
+    """Return a function that probes the broken algorithm, with the settings of the probes."""
+
+    def probe(on_progress: OnProgress) -> list[Outcome]:
+        with broken(fault):
+            return probe_own(case.algorithm, {}, on_progress)
+
+    return probe
 
 
 def _repetition(fault: Fault, case: Case, home: str) -> Repeat:
@@ -107,17 +133,23 @@ def _rank(causes: list[Ranked], fault: Fault) -> int:
 
 
 def _table(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    lines = ["| fault | cause before | cause after | changes that helped |", "|---|---|---|---|"]
-    lines += [
-        f"| {name} | {one['before'] + 1} | {one['after'] + 1} | {', '.join(one['helped'])} |"
-        for name, one in sorted(known.items())
+    places = ("before", "after_probes", "after_repetitions", "after")
+    lines = [
+        "| fault | before | after probes | after repetitions | after both | failed probes "
+        "| changes that helped |",
+        "|---|---|---|---|---|---|---|",
     ]
+    for name, one in sorted(known.items()):
+        cells = [str(one[place] + 1) for place in places]
+        cells += [", ".join(one["failed"]), ", ".join(one["helped"])]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     if not known:
         return lines
-    first = np.mean([[one["before"] == 0, one["after"] == 0] for one in known.values()], axis=0)
+    first = [np.mean([one[place] == 0 for one in known.values()]) for place in places]
     return [
         f"Of {len(known)} faults, the true cause was first for {first[0]:.0%} before the "
-        f"experiments and for {first[1]:.0%} after them.",
+        f"experiments, {first[1]:.0%} after the probes alone, {first[2]:.0%} after the repetitions "
+        f"alone, and {first[3]:.0%} after both.",
         "",
         *lines,
     ]

@@ -39,6 +39,13 @@ def test_the_error_of_values_is_relative_to_the_largest():
     assert not wrong.passed
 
 
+def test_values_that_are_not_finite_do_not_pass():
+    probe = next(one for one in probes_for(discrete=True) if one.id == "probe:3")
+    diverged = outcome_of(probe, [[0.9, 1.0], [math.nan, 1.0]], np.zeros((2, 2)), 0.9, 1.0)
+    assert diverged.value_error == math.inf
+    assert not diverged.passed
+
+
 def test_there_are_settings_for_every_algorithm():
     assert {name for name in SETTINGS if " " not in name} == set(names())
 

@@ -16,7 +16,14 @@ from packages.backflip.tests.doctor.check_samples import SAMPLES, log
 from backflip.cli.main import PROGRAM, main
 from backflip.doctor.causes import BY_ID
 from backflip.doctor.diagnosis import Ranked, diagnose
-from backflip.doctor.proving import Trial, gain_of, prove, repetition_of, weigh
+from backflip.doctor.proving import (
+    Trial,
+    gain_of,
+    probe_of,
+    prove,
+    repetition_of,
+    weigh,
+)
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
 from backflip.doctor.repeating_program import repetition_of_program, words_of
@@ -120,6 +127,37 @@ def test_what_cannot_be_repeated_is_refused(tmp_path):
         repetition_of(taught, tmp_path)
 
 
+@pytest.mark.medium
+def test_the_probes_alone_are_an_experiment_for_a_learner_of_another_library(tmp_path, capfd):
+    path = tmp_path / "a.csv"
+    path.write_text("step,approx_kl\n" + "".join(f"{at},33\n" for at in range(1, 40)))
+    about = ["--about", "algorithm=ppo", "--probe"]
+    factory = "packages.backflip.tests.doctor.table_learner:prefers_the_worst"
+    status, found, error = proven(str(path), capfd, *about, factory)
+    assert (status, "Traceback" in error) == (1, False)
+    assert found["proof"]["trials"] == []
+    failed = [one["probe"] for one in found["proof"]["probes"] if not one["passed"]]
+    assert failed == ["probe:4", "probe:5"]
+    before = {one["cause"]: one["probability"] for one in found["diagnoses"][0]["causes"]}
+    after = {one["cause"]: one["probability"] for one in found["proof"]["causes"]}
+    assert after["policy-loss"] > 2 * before["policy-loss"]
+    assert after["steps-too-large"] < before["steps-too-large"]
+
+
+@pytest.mark.parametrize("factory", ["no_such_module:make", "no_colon"])
+def test_a_factory_that_does_not_exist_gives_a_sentence(tmp_path, capsys, factory):
+    path = tmp_path / "a.csv"
+    path.write_text("step,approx_kl\n" + "".join(f"{at},33\n" for at in range(1, 40)))
+    about = ["--about", "algorithm=ppo", "--prove", "--probe", factory]
+    assert main(["doctor", str(path), *about]) == 2
+    assert factory.partition(":")[0] in capsys.readouterr().err
+
+
+def test_what_is_probed_has_probes():
+    assert probe_of(SimpleNamespace(manifest={"algorithm": "someones:make"})) is None
+    assert probe_of(SimpleNamespace(manifest={"algorithm": "ppo"})) is not None
+
+
 # It logs as Stable-Baselines3 does, and learns if its rate is below 0.01.
 LEARNER = """
 import argparse, csv
@@ -209,9 +247,10 @@ def test_a_command_that_cannot_be_repeated_gives_a_sentence(
 
 
 @pytest.mark.medium
-def test_a_command_without_prove_is_refused(broken_log, capsys):
-    assert main(["doctor", broken_log, "--command", "python x.py"]) == 2
-    assert "option of --prove" in capsys.readouterr().err
+@pytest.mark.parametrize("option", ["--command", "--probe"])
+def test_an_option_of_prove_without_it_is_refused(broken_log, capsys, option):
+    assert main(["doctor", broken_log, option, "a:b"]) == 2
+    assert f"`{option}` is an option of --prove" in capsys.readouterr().err
 
 
 @pytest.mark.medium

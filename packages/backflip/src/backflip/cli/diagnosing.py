@@ -17,7 +17,7 @@ from runshelf.terminal_text import harmless, put
 if TYPE_CHECKING:
     from backflip.doctor.diagnosis import Diagnosis
     from backflip.doctor.log import Log
-    from backflip.doctor.proving import Proof
+    from backflip.doctor.proving import Probe, Proof
 
 FOUND = 1  # exit status if something is wrong
 CANNOT_TELL = 3  # if too little is logged
@@ -56,8 +56,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--prove",
         action="store_true",
-        help="repeat a run of train with the changes that separate the causes; takes about "
-        "as long as the run",
+        help="probe the algorithm of a run of train, and repeat the run with the changes that "
+        "separate the causes; takes about as long as the run",
     )
     parser.add_argument(
         "--command",
@@ -65,6 +65,11 @@ def add(commands: Any) -> None:
         metavar="COMMAND",
         help="with --prove: the program to repeat, as 'python train.py --lr {learning_rate} "
         "--seed {seed}'",
+    )
+    parser.add_argument(
+        "--probe",
+        metavar="MODULE:FACTORY",
+        help="with --prove: a function that makes the learner of the program, for the probes",
     )
     parser.add_argument(
         "--follow",
@@ -93,8 +98,9 @@ def _doctor(options: argparse.Namespace) -> Reported:
     mapping = dict(_pair("--map", text) for text in options.map)
     about = dict(_pair("--about", text) for text in options.about)
     facts = {name: parse_value(value) for name, value in about.items()}
-    if options.repeated is not None and not options.prove:
-        raise UsageError("`--command` is an option of --prove; add it")
+    for option, given in (("--command", options.repeated), ("--probe", options.probe)):
+        if given is not None and not options.prove:
+            raise UsageError(f"`{option}` is an option of --prove; add it")
     if options.until_finding and not options.follow:
         raise UsageError("`--until-finding` is an option of --follow; add it")
 
@@ -138,25 +144,41 @@ def _prove(
     options: argparse.Namespace, found: "list[Diagnosis]", mapping: dict[str, str]
 ) -> "Proof":
     """Repeat the training of the diagnosis with most findings."""
-    from backflip.doctor.proving import prove, repetition_of
+    from backflip.doctor.proving import probe_of, prove, repetition_of
     from backflip.doctor.repeating_program import repetition_of_program
     from runshelf.cli.recording import say
     from runshelf.store.run import open_run
 
     worst = max(found, key=lambda one: len(one.findings))
-    if worst.log.run is None and options.repeated is None:
+    probe = None if options.probe is None else _probe(options.probe)
+    if worst.log.run is None and options.repeated is None and probe is None:
         raise UsageError(
             "`--prove` repeats runs of `train`; for another program add --command, as "
-            "--command 'python train.py --lr {learning_rate} --seed {seed}'"
+            "--command 'python train.py --lr {learning_rate} --seed {seed}', or --probe"
         )
     if not worst.causes:
         raise UsageError("nothing wrong was seen: there is nothing to prove")
     if options.repeated is not None:
         of_program = repetition_of_program(options.repeated, worst.log, mapping, home(options), say)
-        return prove(worst, *of_program, progress_lines())
-    assert worst.log.run is not None
-    repeat = repetition_of(open_run(Path(worst.log.run)), home(options))
-    return prove(worst, repeat, on_progress=progress_lines())
+        return prove(worst, *of_program, progress_lines(), probe)
+    if worst.log.run is None:
+        return prove(worst, None, on_progress=progress_lines(), probe=probe)
+    run = open_run(Path(worst.log.run))
+    repeat = repetition_of(run, home(options))
+    return prove(worst, repeat, on_progress=progress_lines(), probe=probe or probe_of(run))
+
+
+def _probe(factory: str) -> "Probe":
+    """Return a function that puts the learner of another library through the probes.
+
+    Raises:
+        UsageError: it is no `module:factory`.
+    """
+    from backflip.doctor.probing.others import ENV_STEPS, probe_other
+
+    if ":" not in factory:
+        raise UsageError(f"`--probe {factory}` is not MODULE:FACTORY; try --probe my_file:make")
+    return lambda on_progress: probe_other(factory, ENV_STEPS, on_progress)
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """What may be wrong in a training, and the experiment that tells each cause from the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from backflip.doctor.check import Cause, Experiment
@@ -27,6 +27,14 @@ def _lower(present: float) -> float:
 def _higher(present: float) -> float:
     """Return a much higher learning rate, at least a usual one."""
     return max(10.0 * present, USUAL_RATE)
+
+
+def _probes(values: float, choices: float, **others: float) -> Mapping[str, float]:
+    """Return the probability that each probe fails: those of values, of choices, and exceptions."""
+    found = dict.fromkeys(("1", "2", "3", "row", "truncation"), values)
+    found |= dict.fromkeys(("4", "5", "continuous", "bound", "zero"), choices)
+    found |= {name.removeprefix("of_"): share for name, share in others.items()}
+    return {f"probe:{name}": share for name, share in found.items()}
 
 
 _UNCHANGED = "nothing changes beyond the spread of the seeds"
@@ -106,6 +114,7 @@ CAUSES: tuple[Cause, ...] = (
             "probe 4 passes: the mistake is elsewhere",
         ),
         2.0,
+        probes=_probes(0.05, 0.8),
     ),
     Cause(
         "acting-and-learning-disagree",
@@ -119,6 +128,7 @@ CAUSES: tuple[Cause, ...] = (
             "it stays away from 1: observations and actions are paired wrongly",
         ),
         1.5,
+        probes=_probes(0.2, 0.6, of_1=0.05, of_5=0.85),
     ),
     Cause(
         "advantages",
@@ -133,6 +143,7 @@ CAUSES: tuple[Cause, ...] = (
         ),
         1.5,
         algorithms=("ppo", "a2c", "vpg"),
+        probes=_probes(0.05, 0.7),
     ),
     Cause(
         "value-targets",
@@ -145,6 +156,7 @@ CAUSES: tuple[Cause, ...] = (
             "these pass: the targets are right",
         ),
         2.0,
+        probes=_probes(0.4, 0.2, of_3=0.8, of_row=0.7, of_truncation=0.7),
     ),
     Cause(
         "values-do-not-learn",
@@ -158,6 +170,7 @@ CAUSES: tuple[Cause, ...] = (
             {"value_coef": _be(1.0)},
         ),
         1.5,
+        probes=_probes(0.85, 0.2),
     ),
     Cause(
         "target-network",
@@ -172,6 +185,7 @@ CAUSES: tuple[Cause, ...] = (
         ),
         1.5,
         algorithms=("dqn", "ddpg", "td3", "sac"),
+        probes=_probes(0.2, 0.2, of_3=0.6, of_row=0.6, of_truncation=0.7),
     ),
     Cause(
         "replay",
@@ -184,6 +198,7 @@ CAUSES: tuple[Cause, ...] = (
             {"buffer_size": _times(2.0)},
         ),
         algorithms=("dqn", "ddpg", "td3", "sac"),
+        probes=_probes(0.6, 0.4, of_1=0.1, of_truncation=0.2, of_5=0.7),
     ),
     Cause(
         "temperature",
@@ -196,6 +211,7 @@ CAUSES: tuple[Cause, ...] = (
             _UNCHANGED,
         ),
         algorithms=("sac",),
+        probes=_probes(0.2, 0.4),
     ),
     Cause(
         "reward-scale",
@@ -209,6 +225,7 @@ CAUSES: tuple[Cause, ...] = (
             {"normalize_rewards": _be(True)},
         ),
         2.0,
+        probes=_probes(0.8, 0.2),
     ),
     Cause(
         "reward-sign",
@@ -220,6 +237,7 @@ CAUSES: tuple[Cause, ...] = (
             "both move together",
         ),
         1.5,
+        probes=_probes(0.85, 0.7),
     ),
     Cause(
         "no-reward-signal",
@@ -231,6 +249,7 @@ CAUSES: tuple[Cause, ...] = (
             "rewards differ: the algorithm does not use them",
         ),
         1.5,
+        probes=_probes(0.85, 0.7),
     ),
     Cause(
         "observations",
@@ -243,6 +262,7 @@ CAUSES: tuple[Cause, ...] = (
             {"normalize_obs": _be(True)},
         ),
         2.0,
+        probes=_probes(0.2, 0.2, of_2=0.85, of_3=0.6, of_row=0.7, of_5=0.85),
     ),
     Cause(
         "discount",
@@ -276,6 +296,7 @@ CAUSES: tuple[Cause, ...] = (
             "they are equal",
         ),
         1.5,
+        probes=_probes(0.05, 0.8),
     ),
     Cause(
         "reward-model",

@@ -120,6 +120,8 @@ class Cause:
         prior: its probability before any check, relative to that of the others.
         algorithms: the algorithms in which it can be at work; empty for all.
         is_of_teaching: whether it can only be at work where a reward is learned.
+        probes: the probes that fail if it is a mistake in the code of the algorithm, each with the
+            probability that it does; empty if only settings, data or the environment can be wrong.
     """
 
     id: str
@@ -129,6 +131,7 @@ class Cause:
     prior: float = 1.0
     algorithms: tuple[str, ...] = ()
     is_of_teaching: bool = False
+    probes: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def is_possible(self, log: Log) -> bool:
         """Return whether it can be at work in a training, as far as that is known."""

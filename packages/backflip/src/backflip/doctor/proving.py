@@ -18,6 +18,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from backflip.doctor.diagnosis import Diagnosis, Ranked
+from backflip.doctor.probe_evidence import weigh_by_probes
+from backflip.doctor.probing import report as probe_report
+from backflip.doctor.probing.outcome import Outcome
+from backflip.doctor.probing.own import probe_own
+from backflip.doctor.probing.settings import SETTINGS
 from backflip.doctor.report import as_text, settings_of
 from backflip.training.build import env_args_of
 from backflip.training.renamed_settings import current_names
@@ -48,6 +53,7 @@ class Repeated(NamedTuple):
 
 
 Repeat = Callable[[Mapping[str, Any], str], Repeated]  # a change, and the question that it answers
+Probe = Callable[[OnProgress], list[Outcome]]
 
 
 @final
@@ -80,52 +86,70 @@ class Proof(NamedTuple):
     """What the experiments showed.
 
     Attributes:
-        trials: the unchanged repetition, then one for each cause.
+        outcomes: what the probes of the algorithm showed; empty if it was not probed.
+        trials: the unchanged repetition, then one for each cause; empty if there is no such change.
         causes: all causes with their new probabilities, the most probable first.
     """
 
+    outcomes: list[Outcome]
     trials: list[Trial]
     causes: list[Ranked]
 
 
 def prove(
     diagnosis: Diagnosis,
-    repeat: Repeat,
+    repeat: Repeat | None,
     can_change: Callable[[Mapping[str, Any]], bool] = bool,
     on_progress: OnProgress | None = None,
+    probe: Probe | None = None,
 ) -> Proof:
-    """Return what short repetitions of a training say about its causes.
+    """Return what probes and short repetitions of a training say about its causes.
 
     Args:
         diagnosis: the diagnosis of the training.
-        repeat: repeats it with a change.
+        repeat: repeats it with a change; None if it cannot be repeated.
         can_change: whether the training can be repeated with a change.
-        on_progress: receives what is done, and the share of repetitions that are done.
+        on_progress: receives what is done, and the share of the experiments that are done.
+        probe: tests the code of the algorithm on the probes; None if it cannot be probed.
 
     Raises:
-        UsageError: no setting changes a probable cause.
+        UsageError: no experiment is possible.
         UserFacingError: a repetition failed.
     """
+    plans = _plans(diagnosis, can_change) if repeat is not None else []
+    if not plans and probe is None:
+        raise UsageError("no setting that can be changed changes a probable cause")
+    probed, done = probe is not None, list[Repeated]()
+    parts = len(plans) + probed
+
+    def part(number: int, what: str, share: float = 0.0) -> None:
+        if on_progress is not None:
+            on_progress(what, (number + share) / parts)
+
+    outcomes = [] if probe is None else probe(lambda what, share: part(0, what, share))
+    for number, (cause, change) in enumerate(plans):
+        part(number + probed, f"repeating {describe(change)}")
+        question = f"is it {cause}? ({describe(change)})" if cause else "what does it do unchanged?"
+        assert repeat is not None  # there are no plans without it
+        done.append(repeat(change, question))
+    trials = [
+        Trial(*plan, *one, gain_of(done[0].returns, one.returns))
+        for plan, one in zip(plans, done, strict=True)
+    ]
+    causes = weigh_by_probes(diagnosis.causes, outcomes)
+    return Proof(outcomes, trials, weigh(causes, trials[1:]))
+
+
+def _plans(
+    diagnosis: Diagnosis, can_change: Callable[[Mapping[str, Any]], bool]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the causes to test, each with its change, after "" without one; empty if none."""
     wanted = [
         (one.cause.id, settings_of(diagnosis.log, one.cause.experiment.settings))
         for one in diagnosis.causes
     ]
     chosen = [(cause, change) for cause, change in wanted if change and can_change(change)]
-    if not chosen:
-        raise UsageError("no setting that can be changed changes a probable cause")
-    plans = [("", dict[str, Any]()), *chosen[:CANDIDATES]]
-    repeated = list[Repeated]()
-    for number, (cause, change) in enumerate(plans):
-        if on_progress is not None:
-            on_progress(f"repeating {describe(change)}", number / len(plans))
-        question = f"is it {cause}? ({describe(change)})" if cause else "what does it do unchanged?"
-        repeated.append(repeat(change, question))
-    base = repeated[0].returns
-    trials = [
-        Trial(cause, change, *one, gain_of(base, one.returns))
-        for (cause, change), one in zip(plans, repeated, strict=True)
-    ]
-    return Proof(trials, weigh(diagnosis.causes, trials[1:]))
+    return [("", dict[str, Any]()), *chosen[:CANDIDATES]] if chosen else []
 
 
 def repetition_of(run: Run, home: Path) -> Repeat:
@@ -155,6 +179,17 @@ def repetition_of(run: Run, home: Path) -> Repeat:
         return Repeated(tuple(map(float, result.returns)), result.run)
 
     return repeat
+
+
+def probe_of(run: Run) -> Probe | None:
+    """Return a function that probes the algorithm of a run; None if it has no probes.
+
+    The settings are those that solve each probe, so that a failure is in the code.
+    """
+    algorithm = run.manifest["algorithm"]
+    if algorithm not in SETTINGS:
+        return None
+    return lambda on_progress: probe_own(algorithm, {}, on_progress)
 
 
 def gain_of(before: Sequence[float], after: Sequence[float]) -> float:
@@ -191,6 +226,8 @@ def describe(change: Mapping[str, Any]) -> str:
 def in_words(proof: Proof) -> str:
     """Return the trials and the causes as text."""
     lines = ["experiments"]
+    if proof.outcomes:
+        lines += ["  " + line for line in probe_report.in_words(proof.outcomes).splitlines()]
     for one in proof.trials:
         returns = ", ".join(f"{value:.4g}" for value in one.returns)
         verdict = "" if not one.cause else ("  helped" if one.helped else "  did not help")
@@ -203,6 +240,7 @@ def in_words(proof: Proof) -> str:
 def to_json(proof: Proof) -> dict[str, Any]:
     """Return the proof as a JSON document."""
     return {
+        "probes": probe_report.to_json(proof.outcomes)["probes"],
         "trials": [_trial(one) for one in proof.trials],
         "causes": [{"cause": one.cause.id, "probability": one.probability} for one in proof.causes],
     }

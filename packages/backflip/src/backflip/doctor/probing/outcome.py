@@ -16,8 +16,9 @@ class Outcome(NamedTuple):
 
     Attributes:
         probe: the probe.
-        value_error: the largest error of a value, relative; NaN if values are not asked.
-        action_error: the largest error of an action; NaN if actions are not asked.
+        value_error: the largest error of a value, relative; infinite if one is not finite, NaN if
+            values are not asked.
+        action_error: the largest error of an action, likewise.
         seconds: how long it took.
     """
 
@@ -49,7 +50,12 @@ def outcome_of(
     if probe.values is not None and len(values):
         correct = np.asarray(probe.values(discount))
         off = np.abs(np.asarray(values, np.float64) - correct[None])
-        of_values = float(off.max() / np.abs(correct).max())
+        of_values = _largest(off) / float(np.abs(correct).max())
     if probe.actions is not None:
-        of_actions = float(np.abs(actions - np.asarray(probe.actions)[None]).max())
+        of_actions = _largest(np.abs(actions - np.asarray(probe.actions)[None]))
     return Outcome(probe, of_values, of_actions, seconds)
+
+
+def _largest(errors: np.ndarray) -> float:
+    """Return the largest error. Training that diverged must not look like "not asked"."""
+    return float(np.nan_to_num(errors, nan=np.inf).max())
