@@ -24,7 +24,7 @@ from store import FOLDER, load
 from tables import put
 
 from backflip.doctor.diagnosis import Diagnosis, Ranked, diagnose
-from backflip.doctor.probe_evidence import has_failed, weigh_by_probes
+from backflip.doctor.probe_evidence import failures, weigh_by_probes
 from backflip.doctor.probing.outcome import Outcome
 from backflip.doctor.probing.own import probe_own
 from backflip.doctor.proving import (
@@ -87,7 +87,7 @@ def _proved(fault: Fault, case: Case, found: Diagnosis) -> dict[str, Any]:
         "after": _rank(proof.causes, fault),
         "after_probes": _rank(by_probes, fault),
         "after_repetitions": _rank(by_repetitions, fault),
-        "failed": [one.probe.id for one in proof.outcomes if has_failed(one)],
+        "failed": [name for name, bad in failures(proof.outcomes).items() if bad],
         "helped": [one.cause for one in proof.trials if one.helped],
     }
 

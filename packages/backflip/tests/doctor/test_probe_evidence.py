@@ -6,7 +6,7 @@ import pytest
 
 from backflip.doctor.causes import BY_ID, CAUSES
 from backflip.doctor.diagnosis import Ranked
-from backflip.doctor.probe_evidence import has_failed, likelihood, weigh_by_probes
+from backflip.doctor.probe_evidence import SIGN, failures, has_failed, likelihood, weigh_by_probes
 from backflip.doctor.probing.outcome import Outcome
 from backflip.doctor.probing.probes import probes_for
 
@@ -14,13 +14,18 @@ PROBES = {one.id: one for discrete in (True, False) for one in probes_for(discre
 CHOICES = {"probe:4", "probe:5"}
 
 
-def outcomes(*failed, values=True):
-    """Outcomes of all probes with choices; values are not asked for without `values`."""
+def outcomes(*failed, values=True, constant=1.0):
+    """Outcomes of all probes with choices; values are not asked for without `values`.
+
+    `constant` is the learned value on `probe:1`.
+    """
     found = []
     for one in probes_for(discrete=True):
         error = 9.0 if one.id in failed else 0.0
         of_values = error if one.id not in CHOICES and values else math.nan
-        found.append(Outcome(one, of_values, error if one.id in CHOICES else math.nan, 0.1))
+        of_actions = error if one.id in CHOICES else math.nan
+        value = constant if one.id == "probe:1" and values else math.nan
+        found.append(Outcome(one, of_values, of_actions, 0.1, value))
     return found
 
 
@@ -48,7 +53,7 @@ def test_probabilities_follow_the_probes():
     causes = ranked(steps_too_large=0.7, policy_loss=0.2, reward_sign=0.1)
     seen = outcomes("probe:4", "probe:5")
     found = weighed(causes, seen)
-    failed = {one.probe.id: has_failed(one) for one in seen}
+    failed = {**{one.probe.id: has_failed(one) for one in seen}, SIGN: False}
     weights = {
         one.cause.id: one.probability * likelihood(one.cause.probes, failed) for one in causes
     }
@@ -92,6 +97,17 @@ def test_a_learner_without_values_says_nothing_about_them():
     assert weighed(causes, seen) == weighed(causes, asked)
 
 
+@pytest.mark.parametrize(
+    ("constant", "wrong", "first"),
+    [(-1.0, True, "reward-sign"), (0.0, False, "no-reward-signal"), (-0.1, False, None)],
+)
+def test_a_negative_value_of_a_constant_reward_is_a_wrong_sign(constant, wrong, first):
+    seen = outcomes(*(one.id for one in probes_for(discrete=True)), constant=constant)
+    assert failures(seen)[SIGN] is wrong
+    found = weigh_by_probes(ranked(no_reward_signal=0.5, reward_sign=0.5), seen)
+    assert first in (None, found[0].cause.id)
+
+
 def test_without_outcomes_nothing_changes():
     causes = ranked(policy_loss=0.6, reward_sign=0.4)
     assert weigh_by_probes(causes, []) == causes
@@ -99,5 +115,5 @@ def test_without_outcomes_nothing_changes():
 
 def test_causes_name_probes_that_exist():
     for cause in CAUSES:
-        assert set(cause.probes) <= set(PROBES), cause.id
+        assert set(cause.probes) <= {*PROBES, SIGN}, cause.id
         assert all(0.0 < share < 1.0 for share in cause.probes.values()), cause.id

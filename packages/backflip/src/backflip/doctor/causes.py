@@ -29,12 +29,13 @@ def _higher(present: float) -> float:
     return max(10.0 * present, USUAL_RATE)
 
 
-def _probes(values: float, choices: float, **others: float) -> Mapping[str, float]:
+def _probes(
+    values: float, choices: float, others: Mapping[str, float] | None = None
+) -> Mapping[str, float]:
     """Return the probability that each probe fails: those of values, of choices, and exceptions."""
     found = dict.fromkeys(("1", "2", "3", "row", "truncation"), values)
     found |= dict.fromkeys(("4", "5", "continuous", "bound", "zero"), choices)
-    found |= {name.removeprefix("of_"): share for name, share in others.items()}
-    return {f"probe:{name}": share for name, share in found.items()}
+    return {f"probe:{name}": share for name, share in (found | dict(others or {})).items()}
 
 
 _UNCHANGED = "nothing changes beyond the spread of the seeds"
@@ -128,7 +129,7 @@ CAUSES: tuple[Cause, ...] = (
             "it stays away from 1: observations and actions are paired wrongly",
         ),
         1.5,
-        probes=_probes(0.2, 0.6, of_1=0.05, of_5=0.85),
+        probes=_probes(0.2, 0.6, {"1": 0.05, "5": 0.85}),
     ),
     Cause(
         "advantages",
@@ -156,7 +157,7 @@ CAUSES: tuple[Cause, ...] = (
             "these pass: the targets are right",
         ),
         2.0,
-        probes=_probes(0.4, 0.2, of_3=0.8, of_row=0.7, of_truncation=0.7),
+        probes=_probes(0.4, 0.2, {"3": 0.8, "row": 0.7, "truncation": 0.7}),
     ),
     Cause(
         "values-do-not-learn",
@@ -185,7 +186,7 @@ CAUSES: tuple[Cause, ...] = (
         ),
         1.5,
         algorithms=("dqn", "ddpg", "td3", "sac"),
-        probes=_probes(0.2, 0.2, of_3=0.6, of_row=0.6, of_truncation=0.7),
+        probes=_probes(0.2, 0.2, {"3": 0.6, "row": 0.6, "truncation": 0.7}),
     ),
     Cause(
         "replay",
@@ -198,7 +199,7 @@ CAUSES: tuple[Cause, ...] = (
             {"buffer_size": _times(2.0)},
         ),
         algorithms=("dqn", "ddpg", "td3", "sac"),
-        probes=_probes(0.6, 0.4, of_1=0.1, of_truncation=0.2, of_5=0.7),
+        probes=_probes(0.6, 0.4, {"1": 0.1, "truncation": 0.2, "5": 0.7}),
     ),
     Cause(
         "temperature",
@@ -237,7 +238,7 @@ CAUSES: tuple[Cause, ...] = (
             "both move together",
         ),
         1.5,
-        probes=_probes(0.85, 0.7),
+        probes=_probes(0.85, 0.7, {"1:sign": 0.7}),
     ),
     Cause(
         "no-reward-signal",
@@ -262,7 +263,7 @@ CAUSES: tuple[Cause, ...] = (
             {"normalize_obs": _be(True)},
         ),
         2.0,
-        probes=_probes(0.2, 0.2, of_2=0.85, of_3=0.6, of_row=0.7, of_5=0.85),
+        probes=_probes(0.2, 0.2, {"2": 0.85, "3": 0.6, "row": 0.7, "5": 0.85}),
     ),
     Cause(
         "discount",

@@ -7,7 +7,8 @@ it is in the settings, the data or the environment, a probe fails only by chance
     P(probes | c) = s Π_i B(f_i; p_i(c)) + (1 - s) Π_i B(f_i; q),   B(f; p) = p if f else 1 - p
 
 where f_i says whether probe i failed, s is `IN_CODE` and q is `BY_CHANCE`. s is 0 for a cause
-without probes.
+without probes. `SIGN` counts as one more probe: on `probe:1`, where each reward is 1, the learned
+value is the reward that the algorithm receives, so it must not be negative.
 """
 
 import math
@@ -18,17 +19,28 @@ import numpy as np
 from backflip.doctor.diagnosis import Ranked
 from backflip.doctor.probing.outcome import Outcome
 
+CONSTANT = "probe:1"
+SIGN = "probe:1:sign"
 IN_CODE = 0.5  # probability that a cause which can be in the code is there
 BY_CHANCE = 0.05  # probability that a probe of a correct algorithm fails
 
 
 def weigh_by_probes(causes: Sequence[Ranked], outcomes: Sequence[Outcome]) -> list[Ranked]:
     """Return the causes with P(c | probes) ∝ P(c) P(probes | c), the most probable first."""
-    failed = {one.probe.id: bad for one in outcomes if (bad := has_failed(one)) is not None}
+    failed = failures(outcomes)
     weights = np.asarray([one.probability * likelihood(one.cause.probes, failed) for one in causes])
     shares = (weights / weights.sum()).tolist()
     found = [one._replace(probability=share) for one, share in zip(causes, shares, strict=True)]
     return sorted(found, key=lambda one: -one.probability)
+
+
+def failures(outcomes: Sequence[Outcome]) -> dict[str, bool]:
+    """Return whether each probe failed, and `SIGN`; what was not asked is left out."""
+    failed = {one.probe.id: bad for one in outcomes if (bad := has_failed(one)) is not None}
+    for one in outcomes:
+        if one.probe.id == CONSTANT and not math.isnan(one.value):
+            failed[SIGN] = one.value < -one.probe.tolerance
+    return failed
 
 
 def has_failed(one: Outcome) -> bool | None:

@@ -20,12 +20,15 @@ class Outcome(NamedTuple):
             values are not asked.
         action_error: the largest error of an action, likewise.
         seconds: how long it took.
+        value: the learned value of the first state shown, mean over the seeds; NaN if values are
+            not asked.
     """
 
     probe: Probe
     value_error: float
     action_error: float
     seconds: float
+    value: float = float("nan")
 
     @property
     def passed(self) -> bool:
@@ -46,14 +49,15 @@ def outcome_of(
         discount: γ.
         seconds: how long it took.
     """
-    of_values = of_actions = float("nan")
+    of_values = of_actions = value = float("nan")
     if probe.values is not None and len(values):
         correct = np.asarray(probe.values(discount))
-        off = np.abs(np.asarray(values, np.float64) - correct[None])
+        learned = np.asarray(values, np.float64)
+        value, off = float(learned[:, 0].mean()), np.abs(learned - correct[None])
         of_values = _largest(off) / float(np.abs(correct).max())
     if probe.actions is not None:
         of_actions = _largest(np.abs(actions - np.asarray(probe.actions)[None]))
-    return Outcome(probe, of_values, of_actions, seconds)
+    return Outcome(probe, of_values, of_actions, seconds, value)
 
 
 def _largest(errors: np.ndarray) -> float:

@@ -24,6 +24,8 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
 def _line(one: Outcome) -> str:
     errors = {"value": one.value_error, "action": one.action_error}
     said = ", ".join(f"{name} off by {x:.3f}" for name, x in errors.items() if not math.isnan(x))
+    if not math.isnan(one.value) and one.probe.values is not None and not one.passed:
+        said = f"first value {one.value:.3g}, {said}"
     state = "passed" if one.passed else "FAILED"
     return f"{state}  {one.probe.id:17} {one.probe.asks}  ({said}; {one.seconds:.0f} s)"
 
@@ -35,6 +37,7 @@ def to_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             {
                 "probe": one.probe.id,
                 "passed": one.passed,
+                "value": _number(one.value),
                 "value_error": _number(one.value_error),
                 "action_error": _number(one.action_error),
                 "tolerance": one.probe.tolerance,
