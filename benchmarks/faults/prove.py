@@ -28,12 +28,12 @@ from backflip.doctor.probe_evidence import failures, weigh_by_probes
 from backflip.doctor.probing.outcome import Outcome
 from backflip.doctor.probing.own import probe_own
 from backflip.doctor.proving import (
-    PART,
     SEEDS,
     OnProgress,
     Probe,
     Repeat,
     Repeated,
+    part_of,
     prove,
     weigh,
 )
@@ -106,7 +106,7 @@ def _repetition(fault: Fault, case: Case, home: str) -> Repeat:
     def repeat(change: Mapping[str, Any], question: str) -> Repeated:
         del question
         settings = {**case.settings, **fault.settings, **change}
-        env_steps = max(1, round(case.env_steps * PART))
+        env_steps = part_of(case.env_steps, settings)
         with broken(fault):
             try:
                 result = train(

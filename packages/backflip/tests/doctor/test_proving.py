@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from packages.backflip.tests.doctor.check_samples import SAMPLES, log
 
+from backflip.algorithms.registry import entry_of, names
 from backflip.cli.main import PROGRAM, main
-from backflip.doctor.causes import BY_ID
+from backflip.doctor.causes import BY_ID, CAUSES
 from backflip.doctor.diagnosis import Ranked, diagnose
 from backflip.doctor.proving import (
     Trial,
     gain_of,
+    part_of,
     probe_of,
     prove,
     repetition_of,
@@ -28,6 +30,7 @@ from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
 from backflip.doctor.repeating_program import repetition_of_program, words_of
 from backflip.doctor.report import command_of, settings_of
+from backflip.training.algorithm_config import configure
 from backflip.training.train import train
 from runshelf.cli.command_line import build_parser
 from runshelf.errors import UsageError
@@ -77,6 +80,30 @@ def test_an_experiment_changes_the_settings_that_the_algorithm_has():
     lower = BY_ID["steps-too-small"].experiment.settings
     assert settings_of(of, lower) == {"learning_rate": pytest.approx(3e-4)}
     assert settings_of(of, BY_ID["temperature"].experiment.settings) == {}
+
+
+@pytest.mark.parametrize("algorithm", names())
+def test_every_change_of_an_experiment_is_a_valid_setting(algorithm):
+    entry = entry_of(algorithm)
+    defaults = vars(configure(entry, {}))
+    for cause in CAUSES:
+        change = settings_of(log(algorithm, defaults), cause.experiment.settings)
+        configure(entry, {**defaults, **change})
+
+
+def test_a_target_network_that_is_copied_is_copied_more_often():
+    change = BY_ID["target-network"].experiment.settings
+    copied = log("dqn", {"tau": 1.0, "target_update_interval": 500})
+    assert settings_of(copied, change) == {"target_update_interval": 50}
+    follows = log("sac", {"tau": 0.005})
+    assert settings_of(follows, change) == {"tau": pytest.approx(0.05)}
+
+
+@pytest.mark.parametrize(
+    ("env_steps", "starts", "part"), [(1000, 0, 500), (12_000, 10_000, 11_000), (1, 0, 1)]
+)
+def test_a_repetition_has_half_of_the_env_steps_in_which_it_learns(env_steps, starts, part):
+    assert part_of(env_steps, {"learning_starts": starts}) == part
 
 
 def test_the_command_of_the_next_experiment_is_one_of_ours():

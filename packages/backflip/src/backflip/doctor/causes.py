@@ -19,6 +19,16 @@ def _times(factor: float) -> Callable[[Any], Any]:
     return lambda present: type(present)(present * factor)
 
 
+def _at_most(limit: float, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a change that ends at a limit of the setting."""
+    return lambda present: min(limit, change(present))
+
+
+def _fewer(present: int) -> int:
+    """Return a tenth of a count, at least 1."""
+    return max(1, present // 10)
+
+
 def _lower(present: float) -> float:
     """Return a much lower learning rate, at most a usual one."""
     return min(0.2 * present, USUAL_RATE)
@@ -182,7 +192,7 @@ CAUSES: tuple[Cause, ...] = (
             "update it ten times as often",
             "values follow their targets",
             _UNCHANGED,
-            {"tau": _times(10.0)},
+            {"tau": _at_most(1.0, _times(10.0)), "target_update_interval": _fewer},
         ),
         1.5,
         algorithms=("dqn", "ddpg", "td3", "sac"),

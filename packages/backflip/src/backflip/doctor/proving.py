@@ -32,7 +32,7 @@ from runshelf.store.run import Run, RunInfo
 
 CANDIDATES = 3
 SEEDS = 3
-PART = 0.5  # of the env steps
+PART = 0.5  # of the env steps in which it learns
 TAGS = ("doctor",)
 RIGHT = 0.85  # probability that a change helps if its cause is at work, and does not otherwise
 SURE, CLEAR = 0.98, 3.0
@@ -164,7 +164,7 @@ def repetition_of(run: Run, home: Path) -> Repeat:
 
     def repeat(change: Mapping[str, Any], question: str) -> Repeated:
         settings = {**current_names(run.config["settings"]), **change}
-        env_steps = max(1, round(settings.pop("env_steps") * PART))
+        env_steps = part_of(settings.pop("env_steps"), settings)
         result = train(
             run.manifest["algorithm"],
             run.manifest["env"],
@@ -179,6 +179,12 @@ def repetition_of(run: Run, home: Path) -> Repeat:
         return Repeated(tuple(map(float, result.returns)), result.run)
 
     return repeat
+
+
+def part_of(env_steps: int, settings: Mapping[str, Any]) -> int:
+    """Return the env steps of a repetition: a part of those in which the algorithm learns."""
+    before = min(int(settings.get("learning_starts", 0)), env_steps)
+    return max(1, before + round((env_steps - before) * PART))
 
 
 def probe_of(run: Run) -> Probe | None:

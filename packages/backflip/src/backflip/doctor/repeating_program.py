@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from backflip.doctor.log import Log
-from backflip.doctor.proving import PART, SEEDS, TAGS, Repeat, Repeated
+from backflip.doctor.proving import SEEDS, TAGS, Repeat, Repeated, part_of
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.report import as_text
 from runshelf.errors import UsageError, UserFacingError
@@ -72,7 +72,7 @@ def repetition_of_program(
     names = placeholders(words)
     if "seed" not in names:
         raise UsageError("`--command` needs {seed}: repetitions of one seed would be alike")
-    steps = max(1, round(log.budget * PART))
+    steps = part_of(round(log.budget), log.settings)
     present = {**log.settings, "env_steps": steps}
     for name in sorted(names - {"seed", "folder"} - present.keys()):
         raise UsageError(
