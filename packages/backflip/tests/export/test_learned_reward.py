@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ SMALL = {
 }
 
 
+@cache
 def learned(model: str, spec: EnvSpec) -> tuple[LearnedReward, Any, Any]:
     """Return a fitted reward, its model and its parameters of all seeds."""
     own = ready(lambda labels: MODELS[model](spec, labels, LENGTH), spec)
@@ -311,7 +313,7 @@ def test_another_environment_is_not_wrapped(taught: Result) -> None:
         bounds.wrap(Narrow())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_code_that_a_received_run_names_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
