@@ -105,7 +105,7 @@ def test_other_pages_answer_while_a_large_run_never_ends(tmp_path: Path, tried: 
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_pages_answer_while_reading_folders_never_ends(tmp_path: Path, tried: Tried) -> None:
     """The process that reads folders is frozen, then killed: a new one reads what is new."""
     home = a_home(tmp_path)
