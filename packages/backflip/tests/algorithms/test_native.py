@@ -186,7 +186,7 @@ def test_next_obs_is_the_true_successor_whatever_ended() -> None:
     np.testing.assert_array_equal(begins[~before], record.next_obs[:, :-1][~before])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_transitions_equal_cartpole_stepped_by_hand() -> None:
     env = CartPole(max_episode_steps=20)
     algorithm = ppo(CONFIG, env.spec)

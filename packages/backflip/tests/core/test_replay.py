@@ -347,7 +347,7 @@ def test_an_image_before_a_driver_reset_is_invalid() -> None:
     assert rows.valid[0].tolist() == [bool(row.terminated and row.valid) for row in cuts]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_assembled_stacks_equal_those_of_dot() -> None:
     """Across a time limit, after which another episode begins."""
     env, envs, steps = Dot(), 2, 300

@@ -293,7 +293,9 @@ os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("key", "status"), [(b"\x1b[D", 0), (b"q", 130)])
+@pytest.mark.parametrize(
+    ("key", "status"), [(b"\x1b[D", 0), pytest.param(b"q", 130, marks=pytest.mark.slow)]
+)
 def test_person_teaches_in_the_terminal(tmp_path, key, status):
     """Arrows answer to the end; after a quit the command to resume is printed."""
     settings = QUICK["settings"] | {"hidden": 8}

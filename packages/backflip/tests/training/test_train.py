@@ -451,14 +451,10 @@ def test_phases_with_a_limit_of_ten_thousand_env_steps() -> None:
     assert evaluation_episodes(host.driver) == 20
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "limit", "said"),
-    [
-        ("gymnasium:Pendulum-v1", 100, 1),
-        pytest.param("gymnasium:Pendulum-v1", 8, 0, marks=pytest.mark.slow),
-        pytest.param("Pendulum-v1", 200, 0, marks=pytest.mark.slow),
-    ],
+    [("gymnasium:Pendulum-v1", 100, 1), ("gymnasium:Pendulum-v1", 8, 0), ("Pendulum-v1", 200, 0)],
     ids=["longer", "short", "native"],
 )
 def test_episodes_longer_than_a_phase_are_reported_once(
@@ -511,7 +507,7 @@ def test_phases_are_rounded_down(share: float, says: str) -> None:
     assert "5 s to go" in line
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_progress_within_a_phase_outside_jax_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

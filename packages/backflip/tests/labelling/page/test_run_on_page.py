@@ -20,6 +20,7 @@ pytestmark = pytest.mark.medium
 Open = Callable[..., Page]
 
 
+@pytest.mark.slow
 def test_page_counts_to_the_next_learning(server: Server, open_page: Open) -> None:
     set_status(server.folder, learned_labels=0, needed_labels=4, phase_seconds=40.4)
     page = open_page(server.address)
