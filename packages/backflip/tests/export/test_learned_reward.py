@@ -62,10 +62,7 @@ def flat(batch: Any) -> list[np.ndarray]:
 @pytest.mark.medium
 @pytest.mark.parametrize(
     "model",
-    [
-        pytest.param(name, marks=() if name in ("intervals", "network") else pytest.mark.slow)
-        for name in MODELS
-    ],
+    [pytest.param(name, marks=() if name == "intervals" else pytest.mark.slow) for name in MODELS],
 )
 def test_rewards_are_those_of_training(model: str) -> None:
     check_rewards_are_those_of_training(model, VECTOR)

@@ -345,6 +345,7 @@ def test_open_pages_show_the_end_of_a_run_without_reload(tmp_path: Path, visit: 
         assert all(page.evaluate("window.same") for page in (table, run))
 
 
+@pytest.mark.slow
 def test_open_pages_show_new_lines_and_points(tmp_path: Path, visit: Open) -> None:
     with begin(tmp_path) as writer, serving(tmp_path) as server:
         log(writer, 5, of=50)
