@@ -38,7 +38,7 @@ def test_returns_equal_the_definition(example: ModuleType) -> None:
     np.testing.assert_allclose(example.discounted_returns(batch, 0.9), expected, rtol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_it_learns_cartpole_on_several_seeds(example: ModuleType) -> None:
     env, entry = CartPole(), example.ENTRY
     config = entry.config(env_steps=160_000)

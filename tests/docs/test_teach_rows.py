@@ -24,10 +24,13 @@ import teach_rows  # noqa: E402
 
 PLANNED: dict[str, Any] = teach_rows.planned()
 ENVS = sorted({teach_rows.parsed(row.command).env for row in PLANNED.values()})
+QUICK = ("dot", "Pendulum-v1", "MinAtar/Breakout-v1", "fixed:Hopper-v5", "dm_control:cheetah-run")
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("env", ENVS)
+@pytest.mark.parametrize(
+    "env", [pytest.param(env, marks=() if env in QUICK else pytest.mark.slow) for env in ENVS]
+)
 def test_every_command_line_is_accepted_and_its_reference_is_the_same_learner(env: str) -> None:
     """Nothing is learned: the environment is made, and all settings are resolved."""
     references: dict[str, str] = {}

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.attack, pytest.mark.medium]
 Tried = Callable[[int, str], None]
 Change = Callable[[dict[str, Any], str], None]
 
-SMALL = {"hidden": (8,), "num_envs": 2, "rollout_length": 16}
+SMALL = {"hidden": (8,), "num_envs": 2, "rollout_length": 16, "reward_model": "linear"}
 
 
 @pytest.fixture(scope="module")

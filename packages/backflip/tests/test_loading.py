@@ -99,7 +99,7 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any], bool]] = {
 @pytest.mark.parametrize(
     "algorithm",
     [
-        pytest.param(name, marks=pytest.mark.slow if name in ("a2c", "td3", "cem") else ())
+        pytest.param(name, marks=() if name in ("vpg", "dqn") else pytest.mark.slow)
         for name in ALGORITHMS
     ],
 )

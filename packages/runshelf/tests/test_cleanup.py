@@ -386,7 +386,7 @@ def removed_at_end(tmp_path: Path) -> Generator[None, None, None]:
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.usefixtures("removed_at_end")
 def test_a_deep_folder_spoils_no_command(home: Path, tried: Tried) -> None:
     folder, leftover = make_run(home, 1), home / "runs" / ulid(2)

@@ -604,12 +604,22 @@ def test_the_first_call_creates_a_run_that_ends_with_the_program(tmp_path):
         ("sys.exit(3)", "failed", "exit status 3"),
         ("sys.exit('no  such\\nfile')", "failed", "no such file"),
         ("sys.exit()", "finished", ""),
+        ("raise SystemExit", "finished", ""),
+    ],
+)
+def test_how_the_program_ended(tmp_path, ending, state, note):
+    check_how_the_program_ended(tmp_path, ending, state, note)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ending", "state", "note"),
+    [
         ("sys.exit(256)", "finished", ""),
         ("with runshelf.timed('t'): sys.exit(4)", "failed", "exit status 4"),
         ("raise SystemExit(3)", "failed", "exit status 3"),
         ("def main(): return 6\nraise SystemExit(main())", "failed", "exit status 6"),
         ("raise SystemExit('no such file')", "failed", "no such file"),
-        ("raise SystemExit", "finished", ""),
         ("class Mine(SystemExit): pass\nraise Mine(8)", "failed", "exit status 8"),
         ("try: raise SystemExit(3)\nexcept SystemExit as e: assert e.code == 3", "finished", ""),
         ("try: sys.exit(3)\nexcept SystemExit: pass\nrunshelf.log('a', 2)", "finished", ""),
@@ -628,7 +638,11 @@ def test_the_first_call_creates_a_run_that_ends_with_the_program(tmp_path):
         ("sys.ps1 = '>>> '; sys.excepthook(ValueError, ValueError('x'), None)", "finished", ""),
     ],
 )
-def test_how_the_program_ended(tmp_path, ending, state, note):
+def test_how_the_program_ended_otherwise(tmp_path, ending, state, note):
+    check_how_the_program_ended(tmp_path, ending, state, note)
+
+
+def check_how_the_program_ended(tmp_path, ending, state, note):
     program = f"import runshelf, sys\nrunshelf.log('a', 1)\n{ending}"
     done = python(program, tmp_path)
     found = state_of(the_run(tmp_path))
@@ -850,7 +864,7 @@ def check_together(home, processes, seconds):
     assert len(records(folder)) == before + sum(counts)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_8_processes_log_to_one_home_and_into_one_run(tmp_path):
     check_together(tmp_path, 8, 3)
 

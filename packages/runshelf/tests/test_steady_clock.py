@@ -186,7 +186,7 @@ def test_what_is_logged_while_the_clock_is_set_back_has_times_in_order(tmp_path,
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_recorded_program_has_no_negative_seconds(tmp_path, tried):
     for _ in range(2):
         run_backwards(RECORDING, tmp_path)

@@ -51,7 +51,7 @@ def test_deviation_of_the_policy_has_a_lower_bound(least: float, expected: float
     assert bounded_params["policy"] is params["policy"]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_update_keeps_the_lower_bound() -> None:
     """An entropy bonus below zero narrows the policy, down to the bound and not below."""
     spec = make_native("Pendulum-v1", {}).spec

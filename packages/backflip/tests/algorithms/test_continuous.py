@@ -62,8 +62,8 @@ ALL = {
     "sac": Subject(sac.sac, sac, sac.SACConfig),
 }
 each = pytest.mark.parametrize("name", ALL)
-each_quickly = pytest.mark.parametrize(  # DDPG has the critics' code of TD3
-    "name", [pytest.param(name, marks=pytest.mark.slow if name == "ddpg" else ()) for name in ALL]
+sac_quickly = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "sac" else pytest.mark.slow) for name in ALL]
 )
 
 
@@ -167,7 +167,7 @@ def test_action_scale_by_hand() -> None:
 
 
 @pytest.mark.medium
-@each_quickly
+@sac_quickly
 def test_contents_of_invalid_rows_change_no_bit(name: str) -> None:
     algorithm = small(name)
     update, batch = jax.jit(algorithm.update), drawn(LOPSIDED, U, B)
@@ -182,8 +182,8 @@ def as_it_is(x: Any, valid: Any) -> Any:
     return x
 
 
-@pytest.mark.medium
-@each_quickly
+@pytest.mark.slow
+@each
 def test_weight_0_without_blanking_lets_nan_through(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +194,7 @@ def test_weight_0_without_blanking_lets_nan_through(
 
 
 @pytest.mark.medium
-@each_quickly
+@sac_quickly
 def test_metrics_of_the_critics_equal_slow_loops(name: str) -> None:
     """With no learning at all: every minibatch is judged by the critics of the start."""
     rates: dict[str, Any] = {

@@ -351,7 +351,7 @@ def test_a_seed_gives_the_same_bits_with_any_other_seeds() -> None:
     assert not np.array_equal(one.replay.obs[1], again.replay.obs[1])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_seed_outside_jax_learns_the_same_with_any_other_seeds() -> None:
     config = changed(prioritized=True)
 
@@ -491,8 +491,10 @@ def error_on_the_host() -> float:
         driver.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("probe", NATIVE)
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    "probe", ["constant", *(pytest.param(p, marks=pytest.mark.slow) for p in list(NATIVE)[1:])]
+)
 def test_probe_is_learned_on_every_seed(probe: str) -> None:
     assert error(probe) < TOLERANCE
 
@@ -559,9 +561,11 @@ BROKEN = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 @pytest.mark.parametrize(
-    ("probe", "name", "broken"), BROKEN, ids=[f"{p}-{b.__name__}" for p, _, b in BROKEN]
+    ("probe", "name", "broken"),
+    [BROKEN[0], *(pytest.param(*one, marks=pytest.mark.slow) for one in BROKEN[1:])],
+    ids=[f"{p}-{b.__name__}" for p, _, b in BROKEN],
 )
 def test_probe_is_missed_when_dqn_is_broken(
     monkeypatch: pytest.MonkeyPatch, probe: str, name: str, broken: Any

@@ -153,7 +153,7 @@ def test_episode_metrics_are_those_of_the_batches(autoreset: str) -> None:
                 assert actual == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_metrics_have_the_names_of_the_native_driver() -> None:
     env = make_native("CartPole-v1")
     assert env is not None
@@ -201,7 +201,7 @@ def test_a_seed_learns_the_same_alone_and_with_others() -> None:
         np.testing.assert_allclose(one[0], two[1], rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_update_gets_the_learned_reward_and_the_record_the_true_one() -> None:
     """NaN as the true reward changes nothing but the episode statistics and the record."""
 
@@ -250,7 +250,7 @@ def test_a_random_record_repeats_actions_and_depends_on_its_seed() -> None:
     same_bits(jax.tree.map(lambda x: x[1:], record), again)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_native_random_record_repeats_actions_and_depends_on_its_seed() -> None:
     env = make_native("CartPole-v1")
     assert env is not None
@@ -372,7 +372,7 @@ def test_the_end_of_a_phase_truncates_in_the_replay_but_counts_no_episode() -> N
     np.testing.assert_array_equal(rows, [[False] * 2] * 5 + [[True] * 2])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_failing_environment_ends_the_phase_with_one_line() -> None:
     class Breaks(_Endless):
         age = 0
@@ -427,7 +427,7 @@ def test_scenes_of_a_random_policy_are_those_of_its_observations(autoreset: str)
     assert_scenes_are_those_of_obs(record)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_scenes_are_read_only_while_recording() -> None:
     read: list[int] = []
 
@@ -463,7 +463,7 @@ def test_both_drivers_give_the_same_returns() -> None:
     assert abs(scores[0].mean() - scores[1].mean()) < 5 * error + 1
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_every_generation_of_cem_starts_with_a_reset_and_phases_end_no_episode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

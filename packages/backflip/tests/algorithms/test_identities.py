@@ -113,9 +113,9 @@ def test_each_module_moves_alone() -> None:
     [
         ("dqn", DISCRETE),
         pytest.param("ddpg", LOPSIDED, marks=pytest.mark.slow),
-        ("td3", LOPSIDED),
+        pytest.param("td3", LOPSIDED, marks=pytest.mark.slow),
         pytest.param("sac", LOPSIDED, marks=pytest.mark.slow),
-        ("sac", DISCRETE),
+        pytest.param("sac", DISCRETE, marks=pytest.mark.slow),
     ],
     ids=["dqn", "ddpg", "td3", "sac", "discrete_sac"],
 )

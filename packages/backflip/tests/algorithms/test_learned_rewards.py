@@ -300,7 +300,7 @@ LEARNERS: dict[str, tuple[Any, Callable[[EnvSpec], Algorithm]]] = {
 }
 
 # A case of each path: with and without a replay, in both drivers. The others are slow.
-QUICK = (("native", "ppo"), ("native", "dqn of 3 steps"), ("host", "ppo"), ("host", "sac"))
+QUICK = (("native", "ppo"), ("host", "sac"))
 
 
 def slow_unless(case: tuple[str, str], cases: tuple[tuple[str, str], ...]) -> Any:

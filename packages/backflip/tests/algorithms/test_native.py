@@ -148,7 +148,7 @@ def assert_same_bits(one: Any, other: Any) -> None:
 # Transitions
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_environments_get_no_action_outside_their_space_learners_keep_the_one_drawn() -> None:
     env = Pedals()
     _, _, record = run(env, CONFIG, [0], [1], record=True)
@@ -186,7 +186,7 @@ def test_next_obs_is_the_true_successor_whatever_ended() -> None:
     np.testing.assert_array_equal(begins[~before], record.next_obs[:, :-1][~before])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_transitions_equal_cartpole_stepped_by_hand() -> None:
     env = CartPole(max_episode_steps=20)
     algorithm = ppo(CONFIG, env.spec)
@@ -213,7 +213,7 @@ def test_transitions_equal_cartpole_stepped_by_hand() -> None:
             state = where_rows(jnp.asarray(ended), fresh, state)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_pixels_in_the_record_are_the_newest_frames_and_the_true_successors() -> None:
     _, _, record = once(Dot(), PIXELS, (0,), 2, record=True)
     assert record is not None
@@ -221,7 +221,7 @@ def test_pixels_in_the_record_are_the_newest_frames_and_the_true_successors() ->
     np.testing.assert_array_equal(record.obs[:, 1:], record.next_obs[:, :-1])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_scenes_of_recorded_steps_are_the_states_before_them() -> None:
     """The square moves from scene to scene as the action says, and is where the glasses see it."""
     _, _, record = once(Dot(), PIXELS, (0,), 2, record=True)
@@ -250,7 +250,7 @@ def assert_dot_moves(record: Transition) -> None:
     assert len(np.unique(record.scene)) > 4
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_scene_after_an_end_is_of_the_new_episode() -> None:
     """Counter, drawn from its age and length: the scene is always what obs shows, never beyond."""
     _, _, record = run(DrawnCounter(), CONFIG, [0, 1], [3], record=True)
@@ -269,8 +269,8 @@ def test_no_scene_is_recorded_if_observations_suffice() -> None:
     assert record.scene == ()
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize("record", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("record", [False, True])
 def test_reward_and_update_get_no_scenes(record: bool) -> None:
     given: list[Any] = []
 
@@ -284,7 +284,7 @@ def test_reward_and_update_get_no_scenes(record: bool) -> None:
     assert all(scene == () for scene in given)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_only_the_last_rollouts_of_the_first_environments_are_recorded() -> None:
     algorithm, seeds = ppo(CONFIG, Counter().spec), [0, 1, 2]
     everything = once(Counter(), CONFIG, tuple(seeds), 4, record=True)[2]
@@ -327,7 +327,7 @@ def test_episode_statistics_equal_a_slow_loop_across_rollouts() -> None:
                     np.testing.assert_allclose(found, function(x), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_episode_statistics_are_nan_if_no_episode_ended() -> None:
     _, metrics, _ = run(Pendulum(), CONFIG, [0], [2])
     np.testing.assert_array_equal(metrics["episodes"], [[0, 0]])
@@ -379,10 +379,10 @@ def test_another_seed_another_result() -> None:
         assert (leaf[0] != leaf[1]).any()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "config"),
-    [(CartPole(), CONFIG), pytest.param(Pendulum(), SCALED, marks=pytest.mark.slow)],
+    [(CartPole(), CONFIG), (Pendulum(), SCALED)],
     ids=lambda x: type(x).__name__,
 )
 def test_phases_of_other_lengths_give_the_same_bits(env: Any, config: PPOConfig) -> None:
@@ -462,7 +462,7 @@ def test_new_reward_parameters_compile_nothing_and_do_matter() -> None:
     assert (one[:, 0] == -other[:, 0]).all()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_each_seed_has_its_own_reward_parameters() -> None:
     env = Counter()
     algorithm = ppo(CONFIG, env.spec)

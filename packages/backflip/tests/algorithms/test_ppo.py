@@ -52,9 +52,7 @@ SMALL = PPOConfig(
 SCALED = PPOConfig(**(vars(SMALL) | {"normalize_obs": True, "normalize_rewards": True}))
 
 
-SPECS = [DISCRETE, CONTINUOUS, PIXELS]
-by_id = pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
-vectors_by_id = pytest.mark.parametrize(  # rows that did not happen are tested with pixels, too
+vectors_quickly = pytest.mark.parametrize(
     "spec",
     [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],
     ids=lambda spec: spec.id,
@@ -109,7 +107,7 @@ def first_ratio_error(env: Any, config: PPOConfig) -> float:
     return float(np.max(phase.metrics["first_ratio_error"]))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_updating_the_normaliser_too_early_changes_the_first_ratio(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -144,7 +142,7 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
     assert PPOConfig(**(vars(SMALL) | {"env_steps": env_steps})).updates == updates
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_learning_rate_0_changes_nothing() -> None:
     config = PPOConfig(**(vars(SMALL) | {"learning_rate": 0.0}))
     state = start(config, DISCRETE)
@@ -170,7 +168,7 @@ def test_gradients_are_clipped_by_their_global_norm() -> None:
         np.testing.assert_allclose(step, g / (np.abs(g) + 1e-5), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_update_ratio_equals_numpy() -> None:
     state = start(SMALL, DISCRETE)
     after, metrics = updated(SMALL, DISCRETE, state, make_batch(SMALL, DISCRETE, state))
@@ -349,7 +347,7 @@ def test_the_batch_has_the_unclipped_actions() -> None:
 
 
 @pytest.mark.medium
-@vectors_by_id
+@vectors_quickly
 def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
     state = start(SMALL, spec)
     batch = make_batch(SMALL, spec, state)
@@ -357,7 +355,7 @@ def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("minibatches", [1, 2])
+@pytest.mark.parametrize("minibatches", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_the_key_only_assigns_rows_to_minibatches(minibatches: int) -> None:
     config = PPOConfig(**(vars(SMALL) | {"minibatches": minibatches}))
     state = start(config, DISCRETE)
@@ -394,8 +392,8 @@ def test_the_policys_share_shrinks_with_advantages_below_the_floor_in_any_unit(
     np.testing.assert_allclose(found, share, rtol=1e-5)
 
 
-@pytest.mark.medium
-@vectors_by_id
+@pytest.mark.slow
+@vectors_quickly
 def test_noise_moves_the_policy_by_its_share_and_the_value_as_far_as_ever(spec: EnvSpec) -> None:
     """The floor is ten times the advantages, so the policy's one gradient step is a tenth as long.
 
@@ -424,7 +422,7 @@ def test_noise_moves_the_policy_by_its_share_and_the_value_as_far_as_ever(spec: 
             jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b[1]), of_near, of_far)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_floor_below_the_advantages_changes_no_bits() -> None:
     state = start(SMALL, DISCRETE)
     batch = make_batch(SMALL, DISCRETE, state)
@@ -438,7 +436,7 @@ def test_a_floor_below_the_advantages_changes_no_bits() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("number", [1e6, np.nan, np.inf])
-@by_id
+@vectors_quickly
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
     state = start(SCALED, spec)
     batch = make_batch(SCALED, spec, state)
@@ -457,7 +455,7 @@ def test_a_valid_row_does_change_bits() -> None:
     assert (first != second).any()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_weight_0_without_blanking_lets_nan_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -594,16 +592,20 @@ BROKEN = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    "probe", ["constant", *(pytest.param(p, marks=pytest.mark.slow) for p in list(PROBES)[1:])]
+)
 def test_probe_is_learned_on_every_seed(probe: str) -> None:
     env, error, tolerance = PROBES[probe]
     assert error(env) < tolerance
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 @pytest.mark.parametrize(
-    ("probe", "name", "broken"), BROKEN, ids=[f"{p}-{b.__name__}" for p, _, b in BROKEN]
+    ("probe", "name", "broken"),
+    [BROKEN[0], *(pytest.param(*one, marks=pytest.mark.slow) for one in BROKEN[1:])],
+    ids=[f"{p}-{b.__name__}" for p, _, b in BROKEN],
 )
 def test_probe_is_missed_when_ppo_is_broken(
     monkeypatch: pytest.MonkeyPatch, probe: str, name: str, broken: Any

@@ -202,7 +202,7 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize(
     "spec",
-    [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],  # PPO has pixels
+    [DISCRETE, *(pytest.param(spec, marks=pytest.mark.slow) for spec in (CONTINUOUS, PIXELS))],
     ids=lambda spec: spec.id,
 )
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec) -> None:

@@ -220,7 +220,7 @@ def test_a_hostile_status_does_not_fail_the_page(received: Path, field: str, tri
     tried(len(HOSTILE), "hostile values in the status of a run")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_mutated_files_do_not_fail_the_page(sound: Path, tmp_path: Path, tried: Tried) -> None:
     rng, count = random.Random(20261123), 60
     for number in range(count):

@@ -230,7 +230,9 @@ def test_options_reach_the_function(tmp_path: Path) -> None:
             "backflip: error: unexpected ZeroDivisionError: a b; --debug shows the traceback",
         ),
         ("interrupted", 130, "backflip: interrupted; resume with: backflip resume X"),
-        ("ctrl-c", 130, "backflip: interrupted; finished work is kept"),
+        pytest.param(
+            "ctrl-c", 130, "backflip: interrupted; finished work is kept", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_failures_are_one_line_with_their_status(
@@ -429,7 +431,13 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "closed",
+    [
+        "<&- >&- 2>&-",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (">&-", "2>&-", "<&-")),
+    ],
+)
 def test_a_closed_stream_is_ignored(tmp_path: Path, closed: str) -> None:
     script = f'exec "$0" -c "$1" runs --home . {closed}'
     done = subprocess.run(["sh", "-c", script, sys.executable, REAL], cwd=tmp_path, check=False)

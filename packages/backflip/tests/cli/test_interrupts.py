@@ -67,9 +67,9 @@ def learning(process: subprocess.Popen[str], home: Path) -> list[str]:
     [
         (starting, signal.SIGINT, 1, 130),
         (beginning, signal.SIGINT, 1, 130),
-        (learning, signal.SIGINT, 100, 130),
+        pytest.param(learning, signal.SIGINT, 100, 130, marks=pytest.mark.slow),
         (learning, signal.SIGTERM, 1, 143),
-        (learning, signal.SIGHUP, 1, 143),
+        pytest.param(learning, signal.SIGHUP, 1, 143, marks=pytest.mark.slow),
     ],
     ids=["starting", "beginning", "learning, impatiently", "SIGTERM", "SIGHUP"],
 )

@@ -209,11 +209,11 @@ def test_an_option_of_the_page_is_refused_if_nobody_looks_at_it(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param("teach CartPole-v1 --teacher oracle", marks=pytest.mark.slow),
+        "teach CartPole-v1 --teacher oracle",
         "train ppo CartPole-v1",
     ],
 )
@@ -232,7 +232,12 @@ def test_resume_refuses_options_of_the_page_for_a_run_without_people(
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("options", "stdin"),
-    [("", "</dev/null"), ("--json", "</dev/null"), ("", "<&-"), ("", "< <(echo q)")],
+    [
+        ("", "</dev/null"),
+        pytest.param("--json", "</dev/null", marks=pytest.mark.slow),
+        pytest.param("", "<&-", marks=pytest.mark.slow),
+        ("", "< <(echo q)"),
+    ],
 )
 def test_a_missing_terminal_is_refused_before_a_run_begins(
     tmp_path: Path, options: str, stdin: str

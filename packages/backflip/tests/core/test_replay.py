@@ -347,7 +347,7 @@ def test_an_image_before_a_driver_reset_is_invalid() -> None:
     assert rows.valid[0].tolist() == [bool(row.terminated and row.valid) for row in cuts]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_assembled_stacks_equal_those_of_dot() -> None:
     """Across a time limit, after which another episode begins."""
     env, envs, steps = Dot(), 2, 300
@@ -483,6 +483,9 @@ PRIORITIZED = [
     Case(4, 3, True, prioritized=True),
 ]
 prioritized_cases = pytest.mark.parametrize("case", PRIORITIZED, ids=str)
+one_prioritized_case_quickly = pytest.mark.parametrize(
+    "case", [PRIORITIZED[0], pytest.param(PRIORITIZED[1], marks=pytest.mark.slow)], ids=str
+)
 
 
 def with_errors(
@@ -523,8 +526,8 @@ def leaves_of(memory: Replay) -> np.ndarray:
 
 @pytest.mark.medium
 @in_both
-@pytest.mark.parametrize("count", [2, 8])
-@prioritized_cases
+@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])
+@one_prioritized_case_quickly
 def test_new_rows_are_drawn_as_soon_as_they_can_be_and_no_others(
     case: Case, count: int, jax_arrays: bool
 ) -> None:
@@ -537,7 +540,7 @@ def test_new_rows_are_drawn_as_soon_as_they_can_be_and_no_others(
 
 
 @pytest.mark.medium
-@prioritized_cases
+@one_prioritized_case_quickly
 def test_rows_too_new_to_be_drawn_get_a_priority_later(case: Case) -> None:
     """Draw from every state of the ring, report errors, and never lose a row for good."""
     of, memory = case.layout(), on_device(empty(case.layout()))
@@ -624,7 +627,7 @@ def test_importance_weights_outside_jax_are_those_of_each_seed() -> None:
         assert (place == 6 + seed).mean() == pytest.approx(share, abs=0.01)  # one draw a part
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_each_seed_outside_jax_has_the_same_tree_as_alone() -> None:
     case = Case(4, 3, True, prioritized=True, capacity=13, seeds=3)
     memory, _ = fill(case, 8)
@@ -688,7 +691,7 @@ def test_a_window_longer_than_the_replay_is_the_whole_replay(jax_arrays: bool) -
     assert set(drawn_places(case, memory, 3_000)) == set(everything)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @in_both
 def test_recent_rows_have_weights_that_undo_the_priorities_only(jax_arrays: bool) -> None:
     """By definition: (q / q₀)^-β over its largest; q is a row's chance, q₀ without priorities."""
@@ -722,7 +725,7 @@ def test_without_a_share_the_window_changes_no_bit() -> None:
 
 
 @pytest.mark.medium
-@in_both
+@pytest.mark.parametrize("jax_arrays", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_recent_rows_are_the_same_with_the_same_key(jax_arrays: bool) -> None:
     memory, _ = fill(RECENT[0], 3, jax_arrays=jax_arrays)
     first, again = (drawn_places(RECENT[0], memory, 500) for _ in range(2))

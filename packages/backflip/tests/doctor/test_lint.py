@@ -43,7 +43,7 @@ def test_every_rule_has_samples_and_an_id_of_its_own() -> None:
     assert set(ids) == set(BAD) == set(GOOD)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_our_own_programs_have_no_findings() -> None:
     linted = lint([ROOT / "packages" / "backflip" / "src", ROOT / "benchmarks"])
     assert [(one.path.name, one.line, one.rule.id) for one in linted.findings] == []

@@ -214,7 +214,7 @@ def test_the_algorithm_from_what_is_logged():
     assert algorithm_of("sb3", {}) is None
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_of_ours_has_a_log_for_each_seed(tmp_path):
     settings = {"num_envs": 4, "rollout_length": 16, "hidden": (8,)}
     train("ppo", "CartPole-v1", seeds=2, env_steps=1280, settings=settings, home=tmp_path)

@@ -69,7 +69,7 @@ def test_a_folder_with_large_models_has_a_remark(tmp_path):
     assert "SYS-SAVED" not in {one.check.id for one in found.findings + found.warnings}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_checkpoint_of_a_run_is_compared_with_its_policy(tmp_path):
     assert POLICY == policy.POLICY
     tiny = {"num_envs": 2, "rollout_length": 8, "minibatches": 1, "epochs": 1, "hidden": (8,)}

@@ -55,7 +55,9 @@ def shares(size: int, small: int) -> np.ndarray:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
+@pytest.mark.parametrize(
+    "autoreset", ["next_step", pytest.param("same_step", marks=pytest.mark.slow)]
+)
 def test_conforms_to_the_interface(autoreset: str) -> None:
     """Random episodes of Breakout end by a lost life, or soon after by the limit."""
     args = {"max_episode_steps": 22, "episodic_life": True}
@@ -106,7 +108,9 @@ def test_frames_shift_through_the_stack_which_begins_black() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("size", [84, 42, 50])
+@pytest.mark.parametrize(
+    "size", [84, *(pytest.param(size, marks=pytest.mark.slow) for size in (42, 50))]
+)
 def test_observations_and_rewards_equal_the_definition(size: int) -> None:
     actions = np.random.default_rng(1).integers(4, size=60)
     env = make_host("ALE/Breakout-v5", PLAIN | {"size": size}, 1)
@@ -127,7 +131,13 @@ def test_rewards_are_the_score() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("game", list(SCORE_ROWS))
+@pytest.mark.parametrize(
+    "game",
+    [
+        pytest.param(game, marks=() if game in ("pong", "breakout") else pytest.mark.slow)
+        for game in SCORE_ROWS
+    ],
+)
 def test_blank_score_changes_only_its_rows(game: str) -> None:
     """The rows of the score are not black without the setting; the game is the same."""
     env_id = f"ALE/{game.title().replace('_', '')}-v5"
@@ -173,8 +183,8 @@ def test_enduro_ends_before_the_weather_changes() -> None:
     [
         ("Breakout", {"repeat_action_probability": 0.25}),
         ("Breakout", {"fire_reset": True}),
-        ("Breakout", {"frameskip": 3}),
-        ("Seaquest", {"noop_max": 30}),
+        pytest.param("Breakout", {"frameskip": 3}, marks=pytest.mark.slow),
+        pytest.param("Seaquest", {"noop_max": 30}, marks=pytest.mark.slow),
     ],
 )
 def test_settings_reach_the_game(game: str, change: dict[str, Any]) -> None:

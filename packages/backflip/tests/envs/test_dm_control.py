@@ -143,7 +143,7 @@ def test_look_accepts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         assert strip.height >= 240
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "settings"),
     [

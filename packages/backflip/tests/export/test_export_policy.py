@@ -77,6 +77,8 @@ CASES = {
     ),
 }
 
+LARGE = ("sac, nature", "dqn, contrast", "a2c, contrast")  # convolutions take seconds to compile
+
 
 def learner(case: Case) -> tuple[EnvSpec, Algorithm, Any]:
     """The algorithm and a state with random parameters, as after training."""
@@ -114,7 +116,9 @@ def test_every_algorithm_has_a_case() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in LARGE else ()) for kind in CASES]
+)
 def test_acts_as_the_policy_does(kind: str, tmp_path: Path) -> None:
     case = CASES[kind]
     spec, algorithm, state = learner(case)
@@ -165,7 +169,7 @@ print(json.dumps([policy.act(obs).tolist(), policy.act(obs[0]).tolist(), policy.
 @pytest.mark.parametrize(
     ("algorithm", "env", "settings"),
     [
-        ("ppo", "Pendulum-v1", {**SHORT, "minibatches": 1}),
+        pytest.param("ppo", "Pendulum-v1", {**SHORT, "minibatches": 1}, marks=pytest.mark.slow),
         (
             "dqn",
             "gymnasium:CartPole-v1",

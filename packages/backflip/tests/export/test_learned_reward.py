@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ SMALL = {
 }
 
 
+@cache
 def learned(model: str, spec: EnvSpec) -> tuple[LearnedReward, Any, Any]:
     """Return a fitted reward, its model and its parameters of all seeds."""
     own = ready(lambda labels: MODELS[model](spec, labels, LENGTH), spec)
@@ -60,10 +62,7 @@ def flat(batch: Any) -> list[np.ndarray]:
 @pytest.mark.medium
 @pytest.mark.parametrize(
     "model",
-    [
-        pytest.param(name, marks=() if name in ("intervals", "network") else pytest.mark.slow)
-        for name in MODELS
-    ],
+    [pytest.param(name, marks=() if name == "intervals" else pytest.mark.slow) for name in MODELS],
 )
 def test_rewards_are_those_of_training(model: str) -> None:
     check_rewards_are_those_of_training(model, VECTOR)
@@ -311,7 +310,7 @@ def test_another_environment_is_not_wrapped(taught: Result) -> None:
         bounds.wrap(Narrow())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_code_that_a_received_run_names_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_environment_without_a_view_is_shown_as_bars_and_text() -> None:
     assert Image.open(io.BytesIO(game.picture("person"))).size == (320, 240)
 
 
+@pytest.mark.slow
 def test_turn_based_environments_wait_for_keys() -> None:
     assert Game("FrozenLake-v1", {}, 0).describe()["waits"]
     assert not Game("CartPole-v1", {}, 0).describe()["waits"]

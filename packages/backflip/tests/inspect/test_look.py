@@ -54,8 +54,14 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+SLOW = ("ALE/Pong-v5", "Pendulum-v1")
+
+
 @pytest.mark.medium
-@pytest.mark.parametrize("env_id", KINDS)
+@pytest.mark.parametrize(
+    "env_id",
+    [pytest.param(env_id, marks=pytest.mark.slow if env_id in SLOW else ()) for env_id in KINDS],
+)
 def test_every_kind_of_environment_gets_a_verdict_and_a_clip(env_id: str, tmp_path: Path) -> None:
     env_args, said = KINDS[env_id]
     seen = looked_at(env_id, tmp_path / "clip.webp", **env_args)
@@ -107,7 +113,7 @@ def test_fixed_horizon_has_the_same_frame_skip() -> None:
     assert frame_skip("fixed:Hopper-v5", {}) == frame_skip("Hopper-v5", {}) == 4
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_clip_of_atari_plays_in_real_time(tmp_path: Path) -> None:
     args = {"frameskip": 1, "max_episode_steps": 70}
     seen = looked_at("ALE/Pong-v5", tmp_path / "clip.webp", **args)

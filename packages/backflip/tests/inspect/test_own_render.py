@@ -99,7 +99,7 @@ def test_play_says_why_it_shows_numbers() -> None:
     game.close()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_watch_shows_it(tmp_path: Path) -> None:
     settings = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1, "hidden": (4,)}
     result = train("ppo", f"{OWN}Square", env_steps=32, settings=settings, home=tmp_path)

@@ -254,7 +254,7 @@ def test_all_answers_are_waited_for_with_few_phases(tmp_path, answering, phases)
     assert result.labels == 8
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_dead_page_restarts_on_the_same_port(tmp_path, answering, person):
     run = threading.Thread(
         target=teach, args=("Pendulum-v1",), kwargs={"home": tmp_path, **OPTIONS, **QUICK}
@@ -293,7 +293,9 @@ os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("key", "status"), [(b"\x1b[D", 0), (b"q", 130)])
+@pytest.mark.parametrize(
+    ("key", "status"), [(b"\x1b[D", 0), pytest.param(b"q", 130, marks=pytest.mark.slow)]
+)
 def test_person_teaches_in_the_terminal(tmp_path, key, status):
     """Arrows answer to the end; after a quit the command to resume is printed."""
     settings = QUICK["settings"] | {"hidden": 8}
@@ -451,7 +453,7 @@ def test_source_run_may_be_deleted_after_the_start(tmp_path):
     assert resume_teach(open_run(again.folder)).returns == again.returns
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_ctrl_c_swallowed_by_a_callback_still_stops_the_run(tmp_path):
     """What is raised in a callback from C, as JAX has some, is dropped."""
     program = (
@@ -503,7 +505,7 @@ def test_invalid_sources_are_reported_before_training(tmp_path, changes, message
     assert not list_runs(tmp_path)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_labels_of_another_environment_or_clip_length_are_refused(tmp_path):
     options = OPTIONS | QUICK | {"teacher": "oracle", "home": tmp_path}
     source = teach("Pendulum-v1", **options)

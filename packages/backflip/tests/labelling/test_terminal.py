@@ -821,7 +821,7 @@ def test_colours_match_the_terminal(run, start):
     assert b"38;5;" not in other.output
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_unchanged_lines_are_not_written(run, start):
     real = start(run)
     real.says("▀")

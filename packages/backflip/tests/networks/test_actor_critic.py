@@ -268,7 +268,7 @@ def test_rejects_images_that_are_not_bytes() -> None:
 @pytest.mark.parametrize(
     ("side", "stride"),
     [
-        (2, 1),
+        pytest.param(2, 1, marks=pytest.mark.slow),
         pytest.param(4, 2, marks=pytest.mark.slow),
         pytest.param(3, 1, marks=pytest.mark.slow),
         (3, 2),

@@ -110,7 +110,7 @@ def plain():
         return fitted(patch, FitSettings())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_crops_change_the_fit_and_not_what_counts_as_a_label(monkeypatch, plain):
     plain, of_plain = plain
     one, measured = fitted(monkeypatch, FitSettings(crops=2, shortest_crop=0.5))

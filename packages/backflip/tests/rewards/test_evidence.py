@@ -710,7 +710,7 @@ def test_clips_without_alive_steps_are_kept_in_their_place():
     assert not found.endless
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_kept_features_change_nothing():
     """Labels are added, some are undone, one changes, and with twice as many the encoder does."""
     labels = labels_on_clips(13)

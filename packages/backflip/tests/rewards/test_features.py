@@ -364,7 +364,7 @@ def test_clips_and_training_have_equal_features(name):
     assert trained_on.std() > 0.01
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_only_the_newest_frame_of_a_stack_is_used():
     spec = pixels()
     batch = batch_of(spec, 2, 2)
@@ -502,7 +502,7 @@ def test_intervals_are_differences_of_neighbouring_thresholds():
     np.testing.assert_allclose(one_of_two, [[0.6, 0.4, 0.1, 0.9]], atol=1e-6)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_rare_and_narrow_reward_is_learned_with_intervals():
     """A pole lies on the left or right, and is rewarded while it stands: ties are frequent."""
     spec, rng = vector(2), np.random.default_rng(0)

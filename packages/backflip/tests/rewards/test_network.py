@@ -247,7 +247,7 @@ def test_without_ties_the_width_is_zero_and_the_loss_as_before():
     )
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_fitted_width_follows_the_share_of_ties():
     """Clips that differ by a known number: ties where |d| < 1, then only where |d| < 0.2."""
     spec = EnvSpec("vector", box(2), Discrete(2), 100)
@@ -329,7 +329,11 @@ def test_members_are_scaled_before_they_are_averaged(ending, monkeypatch):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("spec", [VECTOR, TORQUE, PIXELS], ids=lambda spec: spec.id)
+@pytest.mark.parametrize(
+    "spec",
+    [VECTOR, TORQUE, pytest.param(PIXELS, marks=pytest.mark.slow)],
+    ids=lambda spec: spec.id,
+)
 def test_an_empty_clip_has_the_shapes_of_the_environment(spec):
     clip = empty_clip(spec, 4)
     size = 2 * 21 * 21 if spec.is_pixels else 2

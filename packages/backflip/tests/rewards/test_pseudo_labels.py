@@ -121,7 +121,7 @@ def same_bits(one, other):
     return all(np.array_equal(x, y) for x, y in pairs)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_pseudo_labels_change_the_fit_and_not_what_counts_as_a_label(fits):
     on, plain = fits["on"], fits["plain"]
     assert same_bits(on, fits["again"])

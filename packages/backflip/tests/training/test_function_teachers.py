@@ -165,7 +165,7 @@ def test_a_resumed_run_names_a_missing_function(tmp_path, own, monkeypatch):
         resume_teach(find_run(tmp_path, "latest"))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_slow_teachers_answers_are_saved_while_it_works(tmp_path, own, monkeypatch):
     """One by one if every answer takes longer than the time between two writes."""
     monkeypatch.setattr("backflip.preferences.program_source.SECONDS_BETWEEN_WRITES", -1.0)
@@ -233,7 +233,7 @@ def test_frames_are_one_picture_for_each_env_step(tmp_path):
     assert (frames[0] != frames[-1]).any()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_commands_of_the_example_work(tmp_path):
     shutil.copy(EXAMPLES / "teacher.py", tmp_path)
     command = [sys.executable, "-m", "backflip", "teach", "Pendulum-v1", "--labels", "4"]

@@ -48,7 +48,7 @@ def weights(state: object) -> np.ndarray:
     return np.asarray(state.params["policy"]["w"])  # pyright: ignore[reportAttributeAccessIssue]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_large_policies_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{Session.__module__}.LARGEST_KEPT_POLICY", 100)
     folder = trained("CartPole-v1", 10, tmp_path)

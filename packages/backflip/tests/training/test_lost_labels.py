@@ -161,7 +161,7 @@ def test_every_loss_is_refused_by_all_that_learn_from_the_labels(
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_older_or_foreign_label_file_is_refused(run, early, tmp_path, tried):
     other = taught(tmp_path / "other", 3, first_seed=5)
     for source in (early, other):
@@ -172,7 +172,7 @@ def test_an_older_or_foreign_label_file_is_refused(run, early, tmp_path, tried):
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_message_counts_what_is_missing_and_the_rest_can_be_taken_on(run, tmp_path, capsys):
     kept = kept_with_checkpoint(run)
     assert kept is not None
@@ -220,7 +220,7 @@ def test_a_lost_log_loses_nothing(early, tmp_path, loss, tried):
     tried(1, "write-ahead logs that were removed, emptied, cut or not copied")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_labels_after_the_last_checkpoint_are_kept_and_are_no_error(run, early, tmp_path):
     with LabelStore.open(run / "labels.sqlite") as store:
         pending = store.pending()
@@ -236,7 +236,7 @@ def test_labels_after_the_last_checkpoint_are_kept_and_are_no_error(run, early, 
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_child_notices_lost_labels_before_its_first_phase(run, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
@@ -252,7 +252,7 @@ def test_a_child_notices_lost_labels_before_its_first_phase(run, tmp_path, monke
         resume_teach(child)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_checkpoint_from_before_labels_were_counted_still_resumes(run, tmp_path):
     path = run / "checkpoint.safetensors"
     loaded = load_arrays(path)

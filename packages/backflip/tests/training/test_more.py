@@ -44,7 +44,7 @@ TEACHING = {
 }
 SHORT = {"max_episode_steps": 8}  # so that a few phases of host environments fit
 CASES = [
-    ("ppo", "CartPole-v1", PPO, {}),
+    pytest.param("ppo", "CartPole-v1", PPO, {}, marks=pytest.mark.slow),
     pytest.param("dqn", "CartPole-v1", DQN, {}, marks=pytest.mark.slow),
     ("dqn", "gymnasium:CartPole-v1", DQN, SHORT),
 ]
@@ -146,10 +146,8 @@ def test_an_interrupted_child_ends_with_the_same_bits_without_its_parent(
     assert same(arrays(resumed.folder), arrays(through.folder))
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    "env", [pytest.param("CartPole-v1", marks=pytest.mark.slow), "gymnasium:CartPole-v1"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
 def test_a_replay_that_grows_with_the_run_has_the_bits_of_a_large_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: str
 ) -> None:
@@ -166,7 +164,7 @@ def test_a_replay_that_grows_with_the_run_has_the_bits_of_a_large_one(
     assert same(grown, child(tmp_path / "large"))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_schedule_goes_on_as_that_of_one_run_with_both_budgets(tmp_path: Path) -> None:
     parent = train("ppo", "CartPole-v1", env_steps=256, settings=PPO, home=tmp_path)
     child = train_more(parent.run, env_steps=256, home=tmp_path)
@@ -314,7 +312,7 @@ def test_open_queries_of_a_stopped_parent_count_towards_the_labels_of_its_child(
         assert store.counts() == counts, "without --labels nobody answers them"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_without_env_steps_each_label_gets_as_many_as_so_far(of_one_seed: Result) -> None:
     child = teach_more(of_one_seed.run, labels=4, home=home_of(of_one_seed))
     assert child.own_env_steps == of_one_seed.env_steps // 2
@@ -376,7 +374,7 @@ def test_a_running_run_is_not_carried_on(tmp_path: Path) -> None:
     assert asked
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_labels_need_a_teacher_and_a_budget(of_one_seed: Result) -> None:
     parent, home = of_one_seed, home_of(of_one_seed)
     refused(home, parent.run, "how much more", teach=True, env_steps=None)

@@ -93,7 +93,7 @@ def test_with_few_pictures_the_end_of_one_environment_is_drawn() -> None:
     there.close()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_phase_learns_the_same_bits_with_and_without_pictures() -> None:
     found: list[Any] = []
     for pictures in (0, 40):
@@ -262,7 +262,7 @@ def tiny(home: Path, env: str, teacher: str, report: Report | None = None) -> Pa
     return result.folder
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_function_that_teaches_and_the_picture_of_teaching_show_the_environments_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,7 +298,7 @@ def test_teaching_says_that_a_render_fails_and_shows_numbers(tmp_path: Path) -> 
     assert (folder / "teaching.webp").exists()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_teaching_says_once_that_a_render_fails_after_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,7 +122,7 @@ def test_policies_act_on_discrete_observations_of_gymnasium(env_id: str, cells: 
         policy.act(np.zeros((3, 3)))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_old_policy_file_can_be_used(tmp_path: Path) -> None:
     """It does not say where the environment's own actions start."""
     settings = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1, "hidden": (4,)}

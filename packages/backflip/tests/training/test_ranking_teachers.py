@@ -93,7 +93,7 @@ def test_a_resumed_run_ranks_as_one_that_was_not_stopped(tmp_path: Path) -> None
     assert sum(map(len, sets_of(child.folder))) == 26
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_function_ranks_and_its_error_loses_no_ranking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

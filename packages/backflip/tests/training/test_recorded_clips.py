@@ -83,10 +83,8 @@ def test_the_first_queries_show_recorded_clips(data: Path, tmp_path: Path) -> No
     assert "clips of" in (result.folder / "output.log").read_text()
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    "teacher", ["oracle", pytest.param("noisy:tie=1000", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("teacher", ["oracle", "noisy:tie=1000"])
 def test_all_queries_can_show_recorded_clips(data: Path, tmp_path: Path, teacher: str) -> None:
     """Also while most answers are ties, when rare clips of the random policy are asked about."""
     settings = SETTINGS | {"random_share": 1.0}
@@ -97,7 +95,7 @@ def test_all_queries_can_show_recorded_clips(data: Path, tmp_path: Path, teacher
     assert all(own for _, own in queries)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_recorded_clips_can_be_asked_about_at_once(data: Path, tmp_path: Path) -> None:
     settings = SETTINGS | {"random_share": 1.0}
     at_once = TEACH | {"settings": settings, "env_steps": 0, "seeds": 1}

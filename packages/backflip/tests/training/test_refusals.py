@@ -87,10 +87,7 @@ SEES_PICTURES = [name for name in ALGORITHMS if hasattr(ALGORITHMS[name].config,
 @pytest.mark.medium
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name in ("ppo", "dqn") else pytest.mark.slow)
-        for name in SEES_PICTURES
-    ],
+    [pytest.param(name, marks=() if name == "ppo" else pytest.mark.slow) for name in SEES_PICTURES],
 )
 def test_a_named_network_is_used_for_images(name: str) -> None:
     """The first layer takes 8 x 8 pixels, 6 x 6, 9 cells or all 10 x 10, each with 4 channels."""

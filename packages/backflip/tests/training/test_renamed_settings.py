@@ -149,7 +149,7 @@ def with_former_names(folder: Path) -> None:
         save_arrays(path, loaded.arrays, metadata)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_with_former_names_is_rebuilt_watched_and_resumed(tmp_path: Path) -> None:
     small = {"num_envs": 2, "rollout_length": 16, "epochs": 1, "gae_lambda": 0.7, "hidden": (8,)}
     done = train("ppo", "CartPole-v1", env_steps=64, settings=small, home=tmp_path)

@@ -52,10 +52,8 @@ def test_checkpoints_without_a_replay_are_unchanged() -> None:
     assert whole(arrays, arrays) == arrays
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    "env", [pytest.param("CartPole-v1", marks=pytest.mark.slow), "gymnasium:CartPole-v1"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("env", ["CartPole-v1", "gymnasium:CartPole-v1"])
 def test_a_run_interrupted_after_any_phase_has_the_same_bits(env, tmp_path) -> None:
     """After Ctrl-C in the report of a phase, the replay is restored bit for bit."""
     host = env.startswith("gymnasium:")  # its phases last at least three episodes

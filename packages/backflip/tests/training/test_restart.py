@@ -99,7 +99,7 @@ def test_schedules_of_a_new_start_end_with_the_run() -> None:
     assert saved_teaching({"restart_at": 0.3}).schedule_share == 1.0, "a run of before"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_learning_rate_of_a_run_rises_at_the_new_start(tmp_path: Path) -> None:
     settings = SMALL | {"restart_at": 0.4, "learning_rate": 1e-2, "learning_rate_end": 0.0}
     result = backflip.teach(

@@ -86,8 +86,8 @@ def clips_of(folder: Path, seed: int) -> list[Any]:
         return [observed(from_arrays(store.clips(one.query)[0])) for one in answers]
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize("env", ["CartPole-v1", pytest.param("dot", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("env", ["CartPole-v1", "dot"])
 def test_a_run_says_which_representation_it_chose(
     runs: Callable[[str, str], Taught], env: str
 ) -> None:
@@ -131,7 +131,7 @@ def test_queries_and_measures_know_the_width_of_ties(
     assert min(fitted) > 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_says_once_that_a_representation_has_collapsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -155,7 +155,7 @@ def test_grids_are_taught_with_the_settings_of_train():
     assert settings_taught(env).learning_rate == 5e-3
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_seed_does_not_depend_on_other_seeds(taught, tmp_path):
     alone = tiny(tmp_path, first_seed=4, seeds=1)
     same_up_to_rounding(saved(alone.folder), saved(taught.folder), row=1)
@@ -211,12 +211,15 @@ else:
 
 
 @pytest.mark.medium
-def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(taught, tmp_path):
+@pytest.mark.parametrize("most_kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(
+    taught, tmp_path, most_kills
+):
     seed = int(os.environ.get("BACKFLIP_TEST_SEED", random.SystemRandom().randrange(10**6)))
     sys.stdout.write(f"replay with BACKFLIP_TEST_SEED={seed}\n")
     rng = random.Random(seed)
     kills = 0
-    for delay in [*(rng.uniform(0.0, 0.2) for _ in range(3)), -1.0]:
+    for delay in [*(rng.uniform(0.0, 0.2) for _ in range(most_kills)), -1.0]:
         command = [sys.executable, "-c", PROGRAM, str(tmp_path), str(delay), json.dumps(TINY)]
         result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         assert result.returncode in (0, -signal.SIGKILL), result.stderr
@@ -233,15 +236,10 @@ def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(taught,
     assert asked_and_answered(folder, seeds) == asked_and_answered(taught.folder, seeds)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "calls"),
-    [
-        ("save", 3),
-        pytest.param("save", 4, marks=pytest.mark.slow),
-        ("add_queries", 4),
-        pytest.param("add_queries", 6, marks=pytest.mark.slow),
-    ],
+    [("save", 3), ("save", 4), ("add_queries", 4), ("add_queries", 6)],
 )
 def test_a_stop_between_queries_and_checkpoint_keeps_the_bits(
     taught, tmp_path, monkeypatch, where, calls
@@ -276,7 +274,7 @@ class BlindTeacher(SimulatedTeacher):
         return "left" if rng.random() < 0.5 else "right"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
     """With NaN for the true reward, only the metrics of the true reward change."""
     teacher = ProgramSource(BlindTeacher())
@@ -295,7 +293,7 @@ def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("skip", [4.5, 1e9])
+@pytest.mark.parametrize("skip", [pytest.param(4.5, marks=pytest.mark.slow), 1e9])
 def test_skipped_queries_are_not_trained_on(tmp_path, skip):
     """At 4.5, queries are skipped if both clips contain an end; at 1e9, all are."""
     result = tiny(tmp_path, teacher=f"noisy:mistake=0.2,skip={skip}")
@@ -363,7 +361,7 @@ def test_a_users_colour_environment_is_taught_from_pixels(tmp_path, monkeypatch)
     assert metrics["reward_model_accuracy"] > 0.6
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_teachers_random_numbers_differ_from_those_of_clips(tmp_path):
     interruptible: list[float] = []
 
@@ -437,7 +435,7 @@ def taught_own(tmp_path_factory):
         return tiny(folder, settings={"reward_model": OWN})
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_reward_model_of_your_own_teaches_and_resumes(
     taught_own, own_model, tmp_path, monkeypatch
 ):
@@ -480,7 +478,7 @@ def test_an_error_in_a_reward_model_of_your_own_is_one_line(own_model, tmp_path,
     assert "\n" not in str(failed.value)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_reward_is_taken_together_with_its_model(taught_own, own_model, tmp_path):
     first = taught_own
     theirs = {"reward_from": str(first.folder), "labels": None}

@@ -93,7 +93,7 @@ def saved(folder):
         ),
         pytest.param("a2c", "CartPole-v1", {}, marks=pytest.mark.slow),
         pytest.param("vpg", "Pendulum-v1", {}, marks=pytest.mark.slow),
-        ("cem", "CartPole-v1", {"env_steps": 3 * 4 * 500}),
+        pytest.param("cem", "CartPole-v1", {"env_steps": 3 * 4 * 500}, marks=pytest.mark.slow),
     ],
 )
 def test_every_algorithm_learns_from_preferences_to_the_end(whole, algorithm, env, options):
@@ -255,7 +255,7 @@ class Environments:
         assert {id(batch) for batch in self.opened} == {id(batch) for batch in self.closed}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_every_environment_outside_jax_is_closed(tmp_path, monkeypatch):
     environments = Environments(monkeypatch)
     options = {"env_args": {"max_episode_steps": 20}, "env_steps": 192}
@@ -268,7 +268,9 @@ def test_every_environment_outside_jax_is_closed(tmp_path, monkeypatch):
     [
         ({"reward_model": "no_such_module:Model"}, "no module `no_such_module`"),
         ({"learning_starts": 0}, "initial labels do not fit"),
-        ({"updates_per_step": 1e9}, "minibatches drawn at once"),
+        pytest.param(
+            {"updates_per_step": 1e9}, "minibatches drawn at once", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_every_environment_outside_jax_is_closed_when_teach_refuses(
@@ -313,7 +315,7 @@ EXPLORING_DQN = {
 }
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "env", "options"),
     [
@@ -327,11 +329,10 @@ EXPLORING_DQN = {
                 "seeds": 1,
             },
         ),
-        pytest.param(
+        (
             "a2c",
             "Pendulum-v1",
             {"settings": {"pretrain_env_steps": 96}, "env_steps": 640, "seeds": 1},
-            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -351,10 +352,8 @@ def test_a_run_explores_before_its_first_queries(whole, algorithm, env, options)
     assert all(is_exploring(one) for one in first)
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    "saves", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("saves", [1, 2, 3])
 def test_a_stopped_and_resumed_run_that_explores_has_the_same_bits(
     whole, tmp_path, monkeypatch, saves
 ):
@@ -378,7 +377,7 @@ def test_a_stopped_and_resumed_run_that_explores_has_the_same_bits(
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_while_all_answers_are_ties_the_policy_explores(tmp_path):
     options = {"teacher": "noisy:tie=1e9", "env_steps": 640, "seeds": 1}
     result = tiny(tmp_path, "a2c", "Pendulum-v1", **options)
@@ -390,7 +389,7 @@ def test_while_all_answers_are_ties_the_policy_explores(tmp_path):
 @pytest.mark.parametrize(
     "queries",
     [
-        "uniform",
+        pytest.param("uniform", marks=pytest.mark.slow),
         pytest.param("disagreement", marks=pytest.mark.slow),  # the default of other tests
         pytest.param("information", marks=pytest.mark.slow),  # also that of `EXPLORING_DQN`
         "coverage",

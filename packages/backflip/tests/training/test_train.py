@@ -132,7 +132,7 @@ def test_the_policy_file_has_no_optimiser(trained: Result) -> None:
     assert "learners.algorithm.optimizer.mu.policy.w" in full
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_continuous_policy_stays_within_bounds(tmp_path: Path) -> None:
     result = small(tmp_path, env="Pendulum-v1", seeds=1, env_args={"max_episode_steps": 200})
     policy = result.policy()
@@ -205,7 +205,7 @@ def test_a_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         small(tmp_path / "file")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_full_disk_ends_with_one_line_and_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never: Result
 ) -> None:
@@ -362,7 +362,7 @@ def test_overflowing_rewards_are_reported_as_too_large(
     ("part", "message"),
     [
         ("observe", "seed 0, update 3: an observation is nan"),
-        ("reward", "seed 0, update 3: a reward is nan"),
+        pytest.param("reward", "seed 0, update 3: a reward is nan", marks=pytest.mark.slow),
     ],
 )
 def test_a_native_environment_that_returns_nan_ends_with_one_line(
@@ -451,7 +451,7 @@ def test_phases_with_a_limit_of_ten_thousand_env_steps() -> None:
     assert evaluation_episodes(host.driver) == 20
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "limit", "said"),
     [("gymnasium:Pendulum-v1", 100, 1), ("gymnasium:Pendulum-v1", 8, 0), ("Pendulum-v1", 200, 0)],
@@ -507,7 +507,7 @@ def test_phases_are_rounded_down(share: float, says: str) -> None:
     assert "5 s to go" in line
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_progress_within_a_phase_outside_jax_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -530,7 +530,7 @@ def test_progress_within_a_phase_outside_jax_is_reported(
     assert "0.5/1" not in said
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_progress_outside_phases_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -561,8 +561,8 @@ def test_progress_outside_phases_is_reported(
     assert "of 32 episodes" not in (the_run(tmp_path).folder / "output.log").read_text()
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize("work", [pytest.param("train", marks=pytest.mark.slow), "teach"])
+@pytest.mark.slow
+@pytest.mark.parametrize("work", ["train", "teach"])
 def test_an_environment_that_changes_folder_moves_no_run(
     work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -633,7 +633,7 @@ def test_an_environment_that_differs_when_made_again_is_refused(
         small(tmp_path, env="changes:Changes", env_args={"grows": True})
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("work", ["train", "teach"])
 def test_a_run_is_not_resumed_with_an_edited_environment(
     work: str, changes: Any, tmp_path: Path

@@ -61,7 +61,7 @@ def _records(taught: Result) -> list[dict[str, Any]]:
     return read_metrics(taught.folder, "train").records
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_resumed_run_has_the_same_bits(
     taught: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_resumed_run_has_the_same_bits(
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_child_goes_on_with_the_pairs_of_its_parent(taught: Result) -> None:
     child = teach_more(taught.folder, labels=4, env_steps=128)
     assert child.labels == 16

@@ -96,7 +96,7 @@ print(len(values), len(names))
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_hostile_values_do_not_end_the_program(tmp_path: Path, tried: Tried) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

@@ -76,7 +76,7 @@ def test_a_change_makes_a_row_worse_and_now_says_so(project, capsys):
     assert kept["scores"] == [50.0 + seed for seed in range(SEEDS)]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_what_was_measured_is_measured_again_only_if_asked(project, capsys):
     add(capsys, seeds=2)
     for words, runs in (((), 2), ((), 2), (("--again",), 4), (("--show",), 4)):
@@ -111,7 +111,7 @@ def test_code_that_changes_while_it_is_measured_has_no_scores(project, capsys):
     assert read_rows(project / "rows")[0].scores == ()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_killed_battery_goes_on_where_it_was(project, capsys, monkeypatch):
     add(capsys)
     monkeypatch.setenv("TOY_SECONDS", "0.5")
@@ -205,7 +205,7 @@ def test_rows_that_are_measured_by_hand_or_cost_too_much_are_left_out(project, c
     assert [row["row"] for row in found["rows"]] == ["toy"]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_follow_measures_again_after_a_change_of_the_code(project, capsys):
     add(capsys, seeds=1)
     words = [sys.executable, "-m", "runshelf", "battery", "rows", "--follow"]

@@ -93,7 +93,7 @@ def test_sittings_of_a_run():
     assert periods([{"status": "started", "time": "never"}], zero) == []
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_parallel_runs_share_the_weekly_budget(tmp_path):
     assert main(["budget", "--home", str(tmp_path), "--weekly", "30"]) == 0
     command = [sys.executable, "-m", "runshelf", "run", "--home", str(tmp_path)]

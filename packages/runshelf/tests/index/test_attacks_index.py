@@ -77,7 +77,7 @@ def said_once(capture: Capture) -> bool:
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_flipped_bits(home: Path, capfd: Capture, tried: Tried) -> None:
     expected, chance, file = read(home), random.Random(22), shared(home, "index.sqlite")
     for number in range(150):
@@ -90,7 +90,7 @@ def test_flipped_bits(home: Path, capfd: Capture, tried: Tried) -> None:
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_flipped_bits_of_an_index_whose_server_was_killed(
     home: Path, capfd: Capture, tried: Tried
 ) -> None:

@@ -45,7 +45,7 @@ def test_unread_output_waits_on_disk_and_signals_still_work(bench):
     assert not spool.parent.exists()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_budget_stops_a_program_that_prints_without_pause(bench):
     flood = FLOOD.replace("time.sleep(0.01)", "time.sleep(0.001)")
     flood = flood.replace("while True", "for _ in range(30_000)")  # if the budget does not work

@@ -109,7 +109,7 @@ def test_same_output_byte_for_byte_after_every_file_has_changed(project):
     assert project.last.config == {"lr": 2}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_code_imported_by_absolute_path_is_the_archived_code(bench):
     """Covers editable installs and PYTHONPATH."""
     bench.write("src/package.py", "print('package 1')")
@@ -134,6 +134,7 @@ def test_code_imported_by_absolute_path_is_the_archived_code(bench):
     assert bench.last.manifest["executable"] == f"{bench.work}/.venv/bin/python"
 
 
+@pytest.mark.slow
 def test_a_script_keeps_its_name(bench):
     path = bench.write("s.sh", "#!/bin/sh\necho $0 $1\n")
     path.chmod(0o755)
@@ -257,6 +258,7 @@ def test_a_program_found_on_path_is_the_archived_one(bench):
         assert again.stdout == f"tool 1 {code}/bin/tool {code}\nhelper 1\n"
 
 
+@pytest.mark.slow
 def test_references_to_the_old_folder_are_printed(bench):
     for index in range(4):
         bench.write(f"{index}.cfg", f"[data]\npath = {bench.work}/data\n")

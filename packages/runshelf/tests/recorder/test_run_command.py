@@ -183,7 +183,7 @@ def test_a_program_that_truncates_its_own_output(bench):
     assert any(event.get("event") == "emptied-output" for event in bench.last.events())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_program_that_truncates_its_own_output_many_times(bench):
     script = KEPT + "for i in $(seq 50); do echo $i > /dev/stderr; kept $i; done"
     done = bench("run", "bash", "-c", script)

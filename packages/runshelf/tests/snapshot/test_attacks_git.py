@@ -85,9 +85,9 @@ def run_in_terminal(root: Path, words: tuple[str, ...], mark: Path) -> None:
         os.close(ours)
 
 
-# A sixth of them in `make test`, all in `make attack`: each starts git some fifty times.
+# A tenth of them in `make test`, all in `make attack`: each starts git some fifty times.
 SPREAD = [
-    pytest.param(name, marks=[pytest.mark.slow] if place % 6 else [])
+    pytest.param(name, marks=[pytest.mark.slow] if place % 10 else [])
     for place, name in enumerate(HOSTILE)
 ]
 
@@ -129,8 +129,13 @@ TREES = {
     ),
 }
 
+QUICK_TREES = ("above", "beside", "the root of the disk", "a damaged index")
 
-@pytest.mark.parametrize("name", TREES)
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK_TREES else pytest.mark.slow) for name in TREES],
+)
 def test_no_repository_empties_the_snapshot(tmp_path: Path, tried: Tried, name: str) -> None:
     root = made(tmp_path / "tree" / "repository")
     TREES[name](root)

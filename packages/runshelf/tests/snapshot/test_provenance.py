@@ -37,6 +37,11 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 Call = Callable[..., str]
 
+QUICK = (  # one of each: what git ignores, where runs are, and what is not committed
+    *("no ignore file", "everything is ignored", "with files in runs", "subfolder"),
+    *("in a submodule", "worktree", "home outside", "shallow", "odd names", "changed"),
+)
+
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
@@ -69,7 +74,9 @@ def runs_of(place: Place) -> list[Run]:
     return [find_run(home, ulid) for ulid in list_runs(home) if ulid != ULID]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in KINDS]
+)
 def test_a_run_records_the_repository_and_leaves_it_as_it_was(
     tmp_path: Path, call: Call, kind: str
 ) -> None:
@@ -98,7 +105,12 @@ def is_ours(path: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "kind", ["no ignore file", "with files in runs", "with an ignore file in runs"]
+    "kind",
+    [
+        "with files in runs",
+        pytest.param("no ignore file", marks=pytest.mark.slow),
+        pytest.param("with an ignore file in runs", marks=pytest.mark.slow),
+    ],
 )
 def test_every_command_leaves_the_repository_as_it_was(
     tmp_path: Path, call: Call, kind: str
@@ -248,7 +260,7 @@ def with_filter(root: Path, scope: Sequence[str], *, settled: bool) -> Path:
     return log
 
 
-@pytest.mark.parametrize("scope", ["--global", "--local"])
+@pytest.mark.parametrize("scope", [pytest.param("--global", marks=pytest.mark.slow), "--local"])
 @pytest.mark.parametrize("settled", [True, False])
 def test_unchanged_filtered_files_are_clean_and_filters_never_run(
     tmp_path: Path, call: Call, monkeypatch: pytest.MonkeyPatch, scope: str, settled: bool

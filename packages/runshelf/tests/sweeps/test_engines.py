@@ -103,7 +103,7 @@ def slurm_here(tmp_path, monkeypatch):
 ENGINES = [
     ("processes", {}),
     pytest.param(("slurm", {"poll": "0"}), marks=pytest.mark.medium),
-    pytest.param(("slurm", {"cluster": "local"}), marks=pytest.mark.medium),
+    pytest.param(("slurm", {"cluster": "local"}), marks=pytest.mark.slow),
     pytest.param(("ray", {"address": "local"}), marks=pytest.mark.slow),
 ]
 

@@ -90,7 +90,7 @@ def test_a_program_that_ignores_its_placeholders_is_found_out(work, capsys):
     assert "`lr` differ" in values
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_metric_that_was_never_logged_and_a_program_that_fails(work, capsys):
     lost = swept(
         *(capsys, "lost", "--over", "lr=1,2,3", "--seeds", "1", "--metric", "loss"),
@@ -107,7 +107,7 @@ def test_a_metric_that_was_never_logged_and_a_program_that_fails(work, capsys):
     assert "--retry-failed" in fails.err
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_killed_worker_and_a_killed_driver_lose_nothing(work, capsys, monkeypatch):
     monkeypatch.setenv("TOY_SECONDS", "1.0")
     words = ("kill", "--over", "lr=1,2", "--seeds", "3", "--workers", "2", *TOY)

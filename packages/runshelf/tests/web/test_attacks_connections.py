@@ -1,6 +1,6 @@
 """Attacks with many and slow connections: the pages keep answering, and little is printed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,7 @@ from packages.runshelf.tests.web.pages import serving, start, until
 from tests.attack_figures import Tried
 from tests.connection_attacks import (
     ATTACKS,
+    Attack,
     descriptors,
     drops_all,
     idle,
@@ -24,14 +25,23 @@ STREAMS = unread_streams("/stream")
 
 @pytest.mark.attack
 @pytest.mark.medium
-def test_pages_answer_while_connections_are_held(tmp_path: Path, tried: Tried) -> None:
+@pytest.mark.parametrize(
+    "attacks",
+    [
+        pytest.param(ATTACKS[:2], id="heads"),
+        pytest.param([*ATTACKS[2:], STREAMS], id="all others", marks=pytest.mark.slow),
+    ],
+)
+def test_pages_answer_while_connections_are_held(
+    tmp_path: Path, tried: Tried, attacks: Sequence[Attack]
+) -> None:
     with descriptors(4096), serving(tmp_path) as server:
-        for attack in (*ATTACKS, STREAMS):
+        for attack in attacks:
             tried(withstands(server, attack), "connections held against the pages of all runs")
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_few_descriptors_print_nothing(tmp_path: Path, tried: Tried) -> None:
     """The log of asyncio had a page for each connection that found no descriptor."""
     with descriptors(128):

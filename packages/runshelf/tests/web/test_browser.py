@@ -187,7 +187,7 @@ def test_a_mark_on_a_chart_links_to_its_clip(tmp_path: Path, visit: Open, javasc
         assert page.evaluate("document.querySelector('#media-8').matches(':target')")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_clip_stays_in_view_while_the_pictures_beside_it_load(
     tmp_path: Path, visit: Open
 ) -> None:
@@ -212,6 +212,7 @@ def test_a_clip_stays_in_view_while_the_pictures_beside_it_load(
         expect(page.locator("#media-8")).to_be_in_viewport(ratio=0.9)
 
 
+@pytest.mark.slow
 def test_new_clips_of_a_running_run_appear_with_marks(tmp_path: Path, visit: Open) -> None:
     with begin(tmp_path) as writer:
         log(writer, 5, of=100)
@@ -275,8 +276,15 @@ def test_dragging_zooms_in_and_double_click_zooms_out(server: Server, visit: Ope
     assert "from=" not in page.url
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (390, "light"),
+        (1280, "dark"),
+        pytest.param(390, "dark", marks=pytest.mark.slow),
+        pytest.param(1280, "light", marks=pytest.mark.slow),
+    ],
+)
 def test_pages_fit_the_window_and_have_readable_contrast(
     server: Server, home: Path, visit: Open, scheme: str, width: int
 ) -> None:
@@ -320,6 +328,7 @@ def contrast(colours: list[list[int]]) -> float:
 # --- live updates --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_open_pages_show_the_end_of_a_run_without_reload(tmp_path: Path, visit: Open) -> None:
     writer = begin(tmp_path, group="g", question="will it end?")
     log(writer, 5)
@@ -336,6 +345,7 @@ def test_open_pages_show_the_end_of_a_run_without_reload(tmp_path: Path, visit: 
         assert all(page.evaluate("window.same") for page in (table, run))
 
 
+@pytest.mark.slow
 def test_open_pages_show_new_lines_and_points(tmp_path: Path, visit: Open) -> None:
     with begin(tmp_path) as writer, serving(tmp_path) as server:
         log(writer, 5, of=50)
@@ -348,6 +358,7 @@ def test_open_pages_show_new_lines_and_points(tmp_path: Path, visit: Open) -> No
         expect(run.locator("path.centre")).not_to_have_attribute("d", str(before))
 
 
+@pytest.mark.slow
 def test_a_banner_offers_new_runs_and_the_table_stays(tmp_path: Path, visit: Open) -> None:
     done(tmp_path, group="one", points=3)
     with serving(tmp_path) as server:
@@ -397,7 +408,14 @@ window.EventSource = class extends Real {
 
 
 @pytest.mark.parametrize(
-    "path", ["", "?show=runs", "group?name=slow", "runs/{run}", "runs/{run}/output"]
+    "path",
+    [
+        "runs/{run}",
+        *(
+            pytest.param(path, marks=pytest.mark.slow)
+            for path in ("", "?show=runs", "group?name=slow", "runs/{run}/output")
+        ),
+    ],
 )
 def test_many_live_updates_do_not_grow_the_page(
     server: Server, home: Path, browser: Browser, path: str
@@ -463,6 +481,7 @@ def test_a_hidden_page_has_no_stream(server: Server, browser: Browser) -> None:
     context.close()
 
 
+@pytest.mark.slow
 def test_open_pages_reconnect_to_a_restarted_server(tmp_path: Path, visit: Open) -> None:
     """The new server has another version of the page, so the page fetches itself."""
     done(tmp_path, group="one", points=3)
@@ -569,6 +588,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_4_texts_of_runs_execute_and_load_nothing(hostile: Path, visit: Open, tried: Tried) -> None:
     """Open every page of runs in which every text is a payload."""
@@ -597,6 +617,7 @@ def test_4_texts_of_runs_execute_and_load_nothing(hostile: Path, visit: Open, tr
     tried(len(runs) * TEXTS, "texts of runs with markup, opened in Chromium")
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_4_a_drawing_is_shown_as_image_and_otherwise_downloaded(hostile: Path, visit: Open) -> None:
     with serving(hostile) as server:
@@ -655,6 +676,7 @@ def test_4_a_page_from_another_port_cannot_read_this_server(
         context.close()
 
 
+@pytest.mark.slow
 def test_pages_are_the_same_after_the_index_is_deleted(tmp_path: Path, visit: Open) -> None:
     done(tmp_path, group="kept", points=3)
     with serving(tmp_path) as server:

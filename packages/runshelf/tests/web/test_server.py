@@ -94,6 +94,7 @@ def test_home_without_running_runs_shows_recent_groups(server: Server) -> None:
     assert text.index(">fast<") > 0
 
 
+@pytest.mark.slow
 def test_an_empty_home_shows_commands_to_start(tmp_path: Path) -> None:
     with serving(tmp_path) as empty:
         text = page(empty, "/")
@@ -212,6 +213,7 @@ def test_comparison_shows_differences_first(server: Server) -> None:
     assert differing[0] < differing[1]
 
 
+@pytest.mark.slow
 def test_comparison_names_the_last_identical_step(tmp_path: Path) -> None:
     for seed, change in ((0, 1000), (0, 70)):
         writer = begin(tmp_path, seed=seed)
@@ -223,6 +225,7 @@ def test_comparison_names_the_last_identical_step(tmp_path: Path) -> None:
     assert f"up to step {70 * 256}, then loss differs" in text
 
 
+@pytest.mark.slow
 def test_comparison_shows_enough_digits_to_distinguish_values(tmp_path: Path) -> None:
     runs = [done(tmp_path, points=2, config={"lr": lr, "b": 2.0}).name for lr in (0.1, 0.1 + 1e-9)]
     with serving(tmp_path) as server:
@@ -230,6 +233,7 @@ def test_comparison_shows_enough_digits_to_distinguish_values(tmp_path: Path) ->
     assert "<td>0.1</td><td>0.100000001</td>" in text
 
 
+@pytest.mark.slow
 def test_runs_that_are_not_drawn_are_counted_on_every_page(tmp_path: Path) -> None:
     for n in range(MOST_RUNS + 1):
         done(tmp_path, n, points=2, group="many")
@@ -246,6 +250,7 @@ def test_runs_that_are_not_drawn_are_counted_on_every_page(tmp_path: Path) -> No
         assert "the newest" not in page(server, "/group", name="few")
 
 
+@pytest.mark.slow
 def test_pages_show_how_much_they_leave_out(tmp_path: Path) -> None:
     """Tags, settings, keys of pictures, repetitions of a run."""
     writer = begin(
@@ -264,6 +269,7 @@ def test_pages_show_how_much_they_leave_out(tmp_path: Path) -> None:
         assert words in text
 
 
+@pytest.mark.slow
 def test_invalid_lines_of_metrics_are_listed_and_counted(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     log(writer, 3)
@@ -278,6 +284,7 @@ def test_invalid_lines_of_metrics_are_listed_and_counted(tmp_path: Path) -> None
     assert "invalid and left out" not in without
 
 
+@pytest.mark.slow
 def test_a_lost_run_shows_the_output_of_its_program(tmp_path: Path) -> None:
     """Recorder and program are killed before any output was copied from the spool."""
     code = "import time; print('the last', 'words', flush=True); time.sleep(60)"
@@ -301,6 +308,7 @@ def test_a_lost_run_shows_the_output_of_its_program(tmp_path: Path) -> None:
         assert "the last words" in page(server, f"{path}/output")
 
 
+@pytest.mark.slow
 def test_the_result_comes_first_on_every_page(tmp_path: Path) -> None:
     writer = begin(tmp_path, seed=0, group="g")
     log(writer, 20, episode_return_mean=lambda x: 100 * x)
@@ -392,6 +400,7 @@ def test_the_code_page_shows_files_and_changes_since_the_parent(tmp_path: Path) 
     assert f'repeated by <a href="/runs/{ulids[1]}"' in first
 
 
+@pytest.mark.slow
 def test_a_run_page_links_the_run_that_it_carries_on(tmp_path: Path) -> None:
     parent = finish(begin(tmp_path)).name
     config = {"learning_rate": 0.001, "continues": {"env_steps": 100}}
@@ -419,6 +428,7 @@ def marks_in(text: str) -> list[tuple[str, str, float]]:
     return [(address, label, float(place)) for address, label, place in found]
 
 
+@pytest.mark.slow
 def test_pictures_are_marked_on_charts_at_their_step(tmp_path: Path) -> None:
     """Each chart along that axis has a triangle that links to the picture."""
     writer = begin(tmp_path)
@@ -446,6 +456,7 @@ def test_pictures_are_marked_on_charts_at_their_step(tmp_path: Path) -> None:
     assert marks_in(along_time) == [], "the time of the picture is unknown"
 
 
+@pytest.mark.slow
 def test_a_clip_beyond_the_curve_extends_the_axis_and_close_clips_share_a_mark(
     tmp_path: Path,
 ) -> None:
@@ -498,8 +509,8 @@ def test_a_report_is_self_contained(server: Server, home: Path, tmp_path: Path) 
     ("arguments", "words"),
     [
         (["slow", "x.txt"], "must end in .html"),
-        (["no such", "x.html"], "there is no run `no such`"),
-        (["slow", "x.html", "--along", "miles"], "`--along`"),
+        pytest.param(["no such", "x.html"], "there is no run `no such`", marks=pytest.mark.slow),
+        pytest.param(["slow", "x.html", "--along", "miles"], "`--along`", marks=pytest.mark.slow),
     ],
 )
 def test_an_invalid_report_command_fails_with_one_line(
@@ -646,6 +657,7 @@ def test_2_pipes_in_a_run_do_not_block_the_server(tmp_path: Path) -> None:
             assert server.get(f"/runs/{ulid}{path}").status in (200, 404)
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_2_code_objects_and_lists_that_are_links_or_pipes_are_not_compared(
     tmp_path: Path,
@@ -688,6 +700,7 @@ def test_2_code_objects_and_lists_that_are_links_or_pipes_are_not_compared(
     assert "<h2>Code</h2>" not in linked
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_2_a_wrong_summary_and_deeply_nested_settings_are_compared(tmp_path: Path) -> None:
     ulids: list[str] = []
@@ -902,6 +915,7 @@ def test_13_a_run_with_thousands_of_metrics_has_a_page(tmp_path: Path) -> None:
         assert "m4999" in page(server, f"/runs/{ulid}?find=m4999")
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_13_a_line_of_a_million_characters_has_a_page(tmp_path: Path) -> None:
     writer = begin(tmp_path, name="n" * 1_000_000, question="q" * 100_000)
@@ -982,6 +996,7 @@ def changes(server: Server, path: str) -> AbstractContextManager[Iterator[tuple[
     return listening(server, stream_of(page(server, path)))
 
 
+@pytest.mark.slow
 def test_the_home_page_is_notified_when_a_run_ends(tmp_path: Path) -> None:
     writer = begin(tmp_path, group="g")
     log(writer, 5)
@@ -1011,7 +1026,14 @@ def test_the_output_page_is_notified_of_new_lines_and_can_reconnect(tmp_path: Pa
                 assert next(events)[2] != version
 
 
-@pytest.mark.parametrize("path", ["/runs/{run}", "/group?name=g", "/compare?run={run}&group=other"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/{run}",
+        pytest.param("/group?name=g", marks=pytest.mark.slow),
+        pytest.param("/compare?run={run}&group=other", marks=pytest.mark.slow),
+    ],
+)
 def test_a_page_with_curves_is_notified_of_new_points(tmp_path: Path, path: str) -> None:
     done(tmp_path, group="other", points=3)
     with begin(tmp_path, group="g") as writer:

@@ -105,7 +105,7 @@ def test_other_pages_answer_while_a_large_run_never_ends(tmp_path: Path, tried: 
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_pages_answer_while_reading_folders_never_ends(tmp_path: Path, tried: Tried) -> None:
     """The process that reads folders is frozen, then killed: a new one reads what is new."""
     home = a_home(tmp_path)
@@ -130,7 +130,13 @@ def test_pages_answer_while_reading_folders_never_ends(tmp_path: Path, tried: Tr
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how",
+    [
+        signal.SIGKILL,
+        *(pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGTERM, signal.SIGINT)),
+    ],
+)
 def test_the_processes_end_with_the_server(tmp_path: Path, how: signal.Signals) -> None:
     home = a_home(tmp_path)
     server = start(home)

@@ -223,7 +223,7 @@ def test_runs_of_another_version_or_of_no_registration_do_not_complete_it(tmp_pa
     assert kinds(tmp_path) == []
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_sweep_is_open_until_it_has_a_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,7 +174,13 @@ def test_a_killed_recorder_leaves_alerts_until_the_program_ends(bench: Bench) ->
         wait_for(lambda: not bench.companions())
 
 
-@pytest.mark.parametrize("way", ["http://127.0.0.1:{port}/", "command:sh -c 'sleep 60.25'"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param("http://127.0.0.1:{port}/", marks=pytest.mark.slow),
+        "command:sh -c 'sleep 60.25'",
+    ],
+)
 def test_a_way_that_hangs_keeps_neither_the_record_nor_the_user(bench: Bench, way: str) -> None:
     def hang(_: BaseHTTPRequestHandler) -> None:
         time.sleep(60)

@@ -56,17 +56,19 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
+QUICK_GAMES = ("MinAtar/Breakout-v1", "MinAtar/Freeway-v1")
+LATER_PROBES = ("probe:row", "probe:scale", "probe:bound", "probe:zero", "probe:distractor")
+
+
 # Games take seconds to compile; a -v0 is its -v1 with more actions.
 def marks(env_id: str) -> Any:
-    if not env_id.startswith("MinAtar/"):
-        return ()
-    return pytest.mark.medium if env_id.endswith("-v1") else pytest.mark.slow
+    quick = not env_id.startswith("MinAtar/") or env_id in QUICK_GAMES
+    return pytest.mark.medium if quick and env_id not in LATER_PROBES else pytest.mark.slow
 
 
 EACH = [pytest.param(i, marks=marks(i)) for i in NATIVE]
 
 
-@pytest.mark.medium
 @pytest.mark.parametrize("env_id", EACH)
 def test_conforms_to_the_interface(env_id: str) -> None:
     args = {} if env_id == "dot" or env_id.startswith("probe:") else LIMITED

@@ -155,7 +155,7 @@ def test_initial_states_are_distributed_as_in_gymnasium(env: NativeEnv) -> None:
     np.testing.assert_allclose(theirs.max(0), ours.max(0), atol=0.1 * spread.max())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_pendulum_keeps_precision_over_many_turns() -> None:
     """After 200 env steps of spinning, the angle equals that of a float64 sum."""
     env = Pendulum(g=0.0)

@@ -50,7 +50,13 @@ def replayed(game: Game, recorded: dict[str, np.ndarray]) -> Any:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("number", RECORDINGS)
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, marks=pytest.mark.slow if place else ())
+        for place, number in enumerate(RECORDINGS)
+    ],
+)
 @pytest.mark.parametrize("kind", CLASSES)
 def test_equals_the_reference_step_for_step(kind: type[MinAtar], number: int) -> None:
     game, recorded = kind.game, recording(kind.game, number)

@@ -67,7 +67,10 @@ def test_mujoco_draws_what_we_cannot(args: dict[str, Any]) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("env_id", "kind"), [("Hopper", PlanarView), ("Ant", MujocoView)])
+@pytest.mark.parametrize(
+    ("env_id", "kind"),
+    [("Hopper", PlanarView), pytest.param("Ant", MujocoView, marks=pytest.mark.slow)],
+)
 def test_a_penalty_does_not_change_how_a_robot_is_drawn(env_id: str, kind: type) -> None:
     view = view_of(f"fixed:{env_id}-v5", VECTOR, {"penalty": "smooth"})
     assert isinstance(view, kind)

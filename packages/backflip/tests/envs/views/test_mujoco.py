@@ -53,7 +53,9 @@ def pid_of(there: Any) -> int:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("name", "camera"), [(PENDULUM, ""), (HOPPER, "track")])
+@pytest.mark.parametrize(
+    ("name", "camera"), [(PENDULUM, ""), pytest.param(HOPPER, "track", marks=pytest.mark.slow)]
+)
 def test_frames_equal_those_of_the_live_environment(name: str, camera: str, tmp_path: Any) -> None:
     """Equal bit for bit; from states rounded to float32, as in clips, except for a few edges."""
     there = view(name)
@@ -73,7 +75,7 @@ def test_frames_equal_those_of_the_live_environment(name: str, camera: str, tmp_
     assert moved.min() > 10
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_camera_follows_the_body() -> None:
     """20 m further, the hopper is at the same place in the picture."""
     there = view(HOPPER)
@@ -87,7 +89,7 @@ def test_camera_follows_the_body() -> None:
     assert (body != there_too).sum() < 0.2 * body.sum()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_movie_has_the_simulators_time() -> None:
     """Hopper's env step is four of 0.002 s: 10 of them take 12.5 times as long, 3 frames each."""
     there = view(HOPPER)

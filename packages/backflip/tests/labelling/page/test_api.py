@@ -440,9 +440,12 @@ def test_dead_trainer_is_stopped(folder: Path) -> None:
 # --- beyond loopback -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def beyond(folder: Path) -> Generator[Server, None, None]:
+@pytest.fixture(scope="module")
+def beyond(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server, None, None]:
     """A server for other machines as well."""
+    folder = tmp_path_factory.mktemp("run")
+    set_status(folder)
+    add_pairs(folder, 12)
     with serving(folder, "--port", "0", "--host", "0.0.0.0") as server:
         yield server
 
@@ -453,8 +456,8 @@ def query_of(server: Server) -> str:
 
 @pytest.mark.medium
 @pytest.mark.attack
-def test_beyond_loopback_every_request_needs_the_cookie(beyond: Server, folder: Path) -> None:
-    before = contents(folder)
+def test_beyond_loopback_every_request_needs_the_cookie(beyond: Server) -> None:
+    before = contents(beyond.folder)
     for path in ("/", "/static/page.js", "/api/state", f"/films/{'0' * 64}.webp"):
         answered = beyond.get(path)
         assert answered.status == 401
@@ -462,7 +465,7 @@ def test_beyond_loopback_every_request_needs_the_cookie(beyond: Server, folder: 
         assert "Set-Cookie" not in answered.headers
     assert beyond.request("POST", "/api/take", b"{}").status == 401
     assert beyond.get("/", Cookie=f"runshelf_{beyond.port}={'0' * 64}").status == 401
-    assert contents(folder) == before
+    assert contents(beyond.folder) == before
 
 
 @pytest.mark.medium
@@ -494,25 +497,25 @@ def test_beyond_loopback_other_host_names_are_refused(beyond: Server) -> None:
 
 
 @pytest.mark.medium
-def test_on_loopback_no_token_is_in_the_address(server: Server) -> None:
-    assert server.address == f"http://127.0.0.1:{server.port}/"
-    for host in (f"localhost:{server.port}", f"LOCALHOST:{server.port}", f"[::1]:{server.port}"):
-        assert server.get("/", Host=host).status == 200
+def test_on_loopback_no_token_is_in_the_address(shared: Server) -> None:
+    assert shared.address == f"http://127.0.0.1:{shared.port}/"
+    for host in (f"localhost:{shared.port}", f"LOCALHOST:{shared.port}", f"[::1]:{shared.port}"):
+        assert shared.get("/", Host=host).status == 200
 
 
 @pytest.mark.medium
 @pytest.mark.attack
-def test_body_far_too_large_gets_a_sentence(server: Server) -> None:
-    server.take()  # so that the token is known
-    headers = {"Content_Type": "application/json", "X_Token": server.token}
-    answered = server.request("POST", "/api/take", b" " * 2_000_000, **headers)
+def test_body_far_too_large_gets_a_sentence(shared: Server) -> None:
+    shared.take("large")  # so that the token is known
+    headers = {"Content_Type": "application/json", "X_Token": shared.token}
+    answered = shared.request("POST", "/api/take", b" " * 2_000_000, **headers)
     assert answered.status == 413
     assert "error" in answered.json
 
 
 @pytest.mark.medium
-def test_head_of_events_is_answered_at_once(server: Server) -> None:
-    answered = server.request("HEAD", "/api/events?who=me")
+def test_head_of_events_is_answered_at_once(shared: Server) -> None:
+    answered = shared.request("HEAD", "/api/events?who=me")
     assert (answered.status, answered.body) == (200, b"")
 
 

@@ -82,7 +82,10 @@ def nested(chance: random.Random) -> bytes:
 
 @pytest.mark.attack
 @pytest.mark.medium
-@pytest.mark.parametrize(("make", "count"), [(changed, 2_000), (damaged, 1_500), (nested, 500)])
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [(changed, 2_000), (damaged, 1_500), pytest.param(nested, 500, marks=pytest.mark.slow)],
+)
 def test_odd_bodies(
     folder: Path, make: Callable[[random.Random], bytes], count: int, tried: Tried
 ) -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 pytestmark = pytest.mark.medium
 
 
+@pytest.mark.slow
 def test_always_the_same_key_is_told_until_it_changes(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:

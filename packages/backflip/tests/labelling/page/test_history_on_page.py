@@ -61,6 +61,7 @@ def test_redo_restores_the_answers_and_shows_the_next_pair(server: Server, open_
     assert rows(server, "SELECT count(*) FROM labels") == [(7,)]
 
 
+@pytest.mark.slow
 def test_new_answer_ends_redoing(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     (first,) = press(page, "ArrowLeft")
@@ -72,6 +73,7 @@ def test_new_answer_ends_redoing(server: Server, open_page: Open) -> None:
     until(lambda: answers(server) == [(first, "right")])
 
 
+@pytest.mark.slow
 def test_redo_is_known_after_a_reload(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     (first,) = press(page, "ArrowLeft")
@@ -84,6 +86,7 @@ def test_redo_is_known_after_a_reload(server: Server, open_page: Open) -> None:
     until(lambda: answers(server) == [(first, "left")])
 
 
+@pytest.mark.slow
 def test_redo_with_a_lost_response_counts_once(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     (first,) = press(page, "ArrowLeft")
@@ -148,6 +151,7 @@ def test_list_has_strips_of_both_clips(server: Server, open_page: Open) -> None:
     }""")
 
 
+@pytest.mark.slow
 def test_missing_film_leaves_the_answer_correctable(folder: Path, open_page: Open) -> None:
     with serving(folder) as server:
         page = open_page(server.address)
@@ -184,6 +188,7 @@ def test_list_has_only_own_answers_and_shows_more_on_request(
         }
 
 
+@pytest.mark.slow
 def test_correction_survives_a_killed_connection(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     (first,) = press(page, "ArrowLeft")
@@ -200,6 +205,7 @@ def test_correction_survives_a_killed_connection(server: Server, open_page: Open
     assert until(lambda: answers(server) == [(first, "right")])
 
 
+@pytest.mark.slow
 def test_refused_correction_is_reported(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     press(page, "ArrowLeft")
@@ -212,6 +218,7 @@ def test_refused_correction_is_reported(server: Server, open_page: Open) -> None
     expect(page.locator("#history-said")).to_contain_text("Not changed: answer 1 does not exist")
 
 
+@pytest.mark.slow
 def test_list_is_usable_on_a_phone_and_by_tab(server: Server, open_page: Open) -> None:
     page = open_page(server.address, viewport={"width": 390, "height": 844}, has_touch=True)
     for choice in ("left", "tie"):

@@ -162,6 +162,7 @@ def check_colours(server: Server, page: Page) -> None:
     assert [side["colour"] for side in page.evaluate(SEEN)] == expected
 
 
+@pytest.mark.slow
 def test_every_pair_shows_its_own_films(shared: Server, mine: Page) -> None:
     for _ in range(20):
         mine.wait_for_selector("html[data-shows=pair]")
@@ -202,6 +203,7 @@ def test_a_key_held_down_answers_once(shared: Server, mine: Page, who: str) -> N
     assert answers(shared, who)[0][0] == first
 
 
+@pytest.mark.slow
 def test_clicks_answer(shared: Server, mine: Page, who: str) -> None:
     pairs: list[int] = []
     for target in ("[data-answer=tie]", "#right", "[data-answer=skip]", "#left"):
@@ -314,6 +316,7 @@ def test_nothing_to_undo(mine: Page) -> None:
 # --- playing -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_both_clips_show_the_same_frame(mine: Page) -> None:
     """In 1,000 samples the frame numbers are equal, and they change."""
     sampled = mine.evaluate("""async () => {
@@ -392,6 +395,7 @@ def test_view_of_the_agent(shared: Server, mine: Page) -> None:
     check_colours(shared, mine)
 
 
+@pytest.mark.slow
 def test_shorter_clip_holds_its_last_frame(tmp_path: Path, open_page: Open) -> None:
     set_status(tmp_path)
     clip = {"obs": np.zeros((2, 2), np.float32)}
@@ -431,6 +435,7 @@ def test_answer_flashes(shared: Server, open_page: Open, motion: Any) -> None:
 MARKUP = "<img src=x onerror=\"document.title='owned'\">"
 
 
+@pytest.mark.slow
 def test_goal_is_edited_in_place_and_stored(server: Server, open_page: Open) -> None:
     page, other = (open_page(f"{server.address}?who={who}") for who in ("ann", "bob"))
     page.fill("#goal", "stand on  one leg")
@@ -464,6 +469,7 @@ def test_typed_text_is_never_markup(server: Server, open_page: Open) -> None:
     assert page.title() == f"{MARKUP} · backflip"
 
 
+@pytest.mark.slow
 def test_browser_remembers_the_name(server: Server, open_page: Open) -> None:
     page = open_page(f"{server.address}?who=bob")
     expect(page.locator("#who")).to_have_value("bob")
@@ -475,6 +481,7 @@ def test_browser_remembers_the_name(server: Server, open_page: Open) -> None:
     until(lambda: answers(server, "Ann"))
 
 
+@pytest.mark.slow
 def test_progress_is_shown(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     press(page, "ArrowLeft", "ArrowLeft", "ArrowRight")
@@ -485,6 +492,7 @@ def test_progress_is_shown(server: Server, open_page: Open) -> None:
     assert page.locator("#progress").get_attribute("aria-valuenow") == "3"
 
 
+@pytest.mark.slow
 def test_repeats_are_not_marked_and_are_counted(server: Server, open_page: Open) -> None:
     """The sides of the repeat are swapped, so the opposite answer agrees."""
     page = open_page(server.address)
@@ -522,6 +530,7 @@ def test_opinion_is_shown_only_after_the_answer(shared: Server, open_page: Open)
     expect(page.locator("#opinion-strip svg")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_untrained_reward_model_has_no_opinion(tmp_path: Path, open_page: Open) -> None:
     set_status(tmp_path)
     add_pairs(tmp_path, 4, opinions=False)
@@ -531,6 +540,7 @@ def test_untrained_reward_model_has_no_opinion(tmp_path: Path, open_page: Open) 
         expect(page.locator("#opinion-said")).to_have_text("The reward model is not trained yet.")
 
 
+@pytest.mark.slow
 def test_latest_episode_is_shown(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     assert not page.locator("#episode").is_visible()
@@ -580,6 +590,7 @@ WAITED = r"""([since, least]) => {
 }"""
 
 
+@pytest.mark.slow
 def test_waiting_panel(tmp_path: Path, open_page: Open) -> None:
     set_status(tmp_path, "setting up")
     with serving(tmp_path) as server:
@@ -608,6 +619,7 @@ def test_waiting_panel(tmp_path: Path, open_page: Open) -> None:
         assert not page.locator("#left").is_visible()
 
 
+@pytest.mark.slow
 def test_complete_budget_is_shown(tmp_path: Path, open_page: Open) -> None:
     set_status(tmp_path, "learning", budget=1)
     add_pairs(tmp_path, 1)
@@ -643,6 +655,7 @@ def test_stop_teaching_and_continue(server: Server, open_page: Open) -> None:
     assert until(lambda: answers(server)) == [(first, "right")]
 
 
+@pytest.mark.slow
 def test_pairs_held_by_others_are_reported(tmp_path: Path, open_page: Open) -> None:
     set_status(tmp_path)
     add_pairs(tmp_path, 1)
@@ -654,6 +667,7 @@ def test_pairs_held_by_others_are_reported(tmp_path: Path, open_page: Open) -> N
 # --- failures ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pair_with_a_damaged_film_is_skipped(folder: Path, open_page: Open) -> None:
     damaged = film_of(folder, 2)["person"].file  # of pair 2
     (folder / FILMS / damaged).write_bytes(b"nothing")
@@ -702,6 +716,7 @@ def test_unsent_answers_survive_a_reload(server: Server, open_page: Open) -> Non
     assert answers(server) == list(zip(given, ("left", "right"), strict=True))
 
 
+@pytest.mark.slow
 def test_answer_with_a_lost_response_counts_once(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     lost: list[bool] = []
@@ -733,6 +748,7 @@ def test_refused_answer_is_dropped_with_a_message(server: Server, open_page: Ope
     until(lambda: page.evaluate("Object.keys(localStorage)") == ["backflip:who"])
 
 
+@pytest.mark.slow
 def test_page_with_an_old_token_reloads(folder: Path, open_page: Open) -> None:
     server = start(folder, "--port", "0")
     page = open_page(server.address)
@@ -758,6 +774,7 @@ def test_two_people_never_get_the_same_pair(server: Server, open_page: Open) -> 
         assert [query for query, _ in answers(server, who)] == queries
 
 
+@pytest.mark.slow
 def test_new_name_gets_the_pairs_of_the_old_name(tmp_path: Path, open_page: Open) -> None:
     set_status(tmp_path)
     add_pairs(tmp_path, 3)  # the first name holds all of them
@@ -801,6 +818,7 @@ def present(server: Server) -> int:
     return server.get("/api/state").json["people"]
 
 
+@pytest.mark.slow
 def test_page_of_an_absent_person_requests_nothing(tmp_path: Path, open_page: Open) -> None:
     """Even if it could hold more pairs and new ones arrive."""
     set_status(tmp_path)
@@ -824,6 +842,7 @@ def test_page_of_an_absent_person_requests_nothing(tmp_path: Path, open_page: Op
         assert press(page, "ArrowLeft") == [1]
 
 
+@pytest.mark.slow
 def test_two_pages_of_one_person_stay_in_sync(server: Server, open_page: Open) -> None:
     """They hold the same pairs; an answer on one removes the pair from the other."""
     here, there = open_page(server.address), open_page(server.address)
@@ -835,6 +854,7 @@ def test_two_pages_of_one_person_stay_in_sync(server: Server, open_page: Open) -
 # --- network and size ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_address_with_token_opens_the_page_beyond_loopback(folder: Path, open_page: Open) -> None:
     with serving(folder, "--port", "0", "--host", "0.0.0.0") as server:
@@ -873,7 +893,9 @@ def test_static_files_are_small(shared: Server) -> None:
 SIZES = [(1280, 720), (1366, 768), (1920, 1080)]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "size", [SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])]
+)
 def test_page_fits_a_screen_without_scrolling(
     server: Server, open_page: Open, size: tuple[int, int]
 ) -> None:
@@ -889,6 +911,7 @@ def test_page_fits_a_screen_without_scrolling(
     assert page.evaluate(extent) == [width, height]
 
 
+@pytest.mark.slow
 def test_page_fits_an_upright_phone(server: Server, open_page: Open) -> None:
     page = open_page(server.address, viewport={"width": 390, "height": 844}, has_touch=True)
     assert page.evaluate("document.documentElement.scrollWidth") == 390

@@ -76,6 +76,7 @@ def test_reload_keeps_the_pairs(server: Server, open_page: Open) -> None:
     assert shown(ann) == first
 
 
+@pytest.mark.slow
 def test_killed_browser(server: Server, open_page: Open, tmp_path: Path) -> None:
     browser = subprocess.Popen(
         [
@@ -153,6 +154,7 @@ class Network:
             connection.close()
 
 
+@pytest.mark.slow
 def test_network_that_disappears(server: Server, open_page: Open) -> None:
     """Without a FIN: no connection is closed, but no byte arrives any more."""
     network = Network(server.port)
@@ -166,6 +168,7 @@ def test_network_that_disappears(server: Server, open_page: Open) -> None:
         network.close()
 
 
+@pytest.mark.slow
 def test_person_who_thinks_for_long_keeps_the_pair(server: Server, open_page: Open) -> None:
     """Twenty minutes of the page's clock; the unseen pair goes to Bob, the seen one stays."""
     ann = open_page("about:blank", wait=False)
@@ -184,6 +187,7 @@ def test_person_who_thinks_for_long_keeps_the_pair(server: Server, open_page: Op
     until(lambda: server.get("/api/state").json["tally"]["labels"] == 1)
 
 
+@pytest.mark.slow
 def test_unseen_pairs_stay_while_no_other_person_is_present(
     server: Server, open_page: Open
 ) -> None:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.medium
 Open = Callable[..., Page]
 
 
+@pytest.mark.slow
 def test_page_counts_to_the_next_learning(server: Server, open_page: Open) -> None:
     set_status(server.folder, learned_labels=0, needed_labels=4, phase_seconds=40.4)
     page = open_page(server.address)
@@ -80,6 +81,7 @@ def test_end_shows_film_result_and_commands(server: Server, open_page: Open) -> 
     assert answers(server) == []
 
 
+@pytest.mark.slow
 def test_film_plays_after_the_server_has_ended(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     film = film_of(server.folder, 40)["person"]
@@ -91,6 +93,7 @@ def test_film_plays_after_the_server_has_ended(server: Server, open_page: Open) 
     page.wait_for_function("() => document.querySelector('#end-film canvas').dataset.frame < 3")
 
 
+@pytest.mark.slow
 def test_end_without_a_film(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     set_status(server.folder, "finished", result="done")
@@ -99,6 +102,7 @@ def test_end_without_a_film(server: Server, open_page: Open) -> None:
     expect(page.locator("#end-more")).not_to_be_visible()
 
 
+@pytest.mark.slow
 def test_end_links_the_page_of_the_run_if_it_is_served(
     server: Server, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +123,7 @@ def test_end_links_the_page_of_the_run_if_it_is_served(
     expect(page.locator("#end-page")).to_be_visible()
 
 
-@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+@pytest.mark.parametrize("size", [pytest.param((1280, 720), marks=pytest.mark.slow), (390, 844)])
 def test_end_fits_the_screen(tmp_path: Path, open_page: Open, size: tuple[int, int]) -> None:
     set_status(tmp_path, "finished", film=film_of(tmp_path, 40)["person"], **FINISHED)
     add_pairs(tmp_path, 1)

@@ -46,8 +46,12 @@ def test_taken_port_is_named(folder: Path) -> None:
     ("options", "words"),
     [
         (["--host", "no such host"], "`no such host` is not an address"),
-        (["--host", "192.0.2.1", "--port", "0"], "cannot listen at `192.0.2.1`"),
-        (["--overlap", "2"], "`overlap` is 2.0"),
+        pytest.param(
+            ["--host", "192.0.2.1", "--port", "0"],
+            "cannot listen at `192.0.2.1`",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(["--overlap", "2"], "`overlap` is 2.0", marks=pytest.mark.slow),
     ],
 )
 def test_invalid_options_are_a_one_line_error(folder: Path, options: list[str], words: str) -> None:
@@ -69,7 +73,9 @@ def test_damaged_labels_are_a_one_line_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("port", ["x", "65536", "-1", "٣"])
+@pytest.mark.parametrize(
+    "port", ["x", *(pytest.param(port, marks=pytest.mark.slow) for port in ("65536", "-1", "٣"))]
+)
 def test_invalid_port_is_refused(folder: Path, port: str) -> None:
     result = run(str(folder), "--port", port)
     assert result.returncode == 2
@@ -90,7 +96,13 @@ def test_restarted_server_keeps_address_and_token(folder: Path) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("kept", ["", "{}", '{"port": 0, "secret": "ab"}', '["port"]'])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        '{"port": 0, "secret": "ab"}',
+        *(pytest.param(kept, marks=pytest.mark.slow) for kept in ("", "{}", '["port"]')),
+    ],
+)
 def test_damaged_page_file_is_replaced(folder: Path, kept: str) -> None:
     path = cache_folder(folder) / "page.json"
     path.parent.mkdir(parents=True, mode=0o700)
@@ -102,7 +114,7 @@ def test_damaged_page_file_is_replaced(folder: Path, kept: str) -> None:
     assert len(bytes.fromhex(told["secret"])) == 32
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_secrets_differ_between_runs(tmp_path: Path) -> None:
     secrets = set[str]()
     for name in ("a", "b"):
@@ -127,7 +139,7 @@ def test_server_ends_with_its_parent_after_the_last_state(folder: Path) -> None:
     assert (server.process.returncode, errors) == (0, "")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_finished_run_stays_finished_when_the_trainer_ends(folder: Path) -> None:
     set_status(folder, "finished", result="a share of .97 of the optimum")
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
@@ -138,7 +150,7 @@ def test_finished_run_stays_finished_when_the_trainer_ends(folder: Path) -> None
     server.process.communicate(timeout=60)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_with_a_parent_ctrl_c_is_ignored(folder: Path) -> None:
     server = start(folder, "--port", "0", "--parent", stdin=subprocess.PIPE)
     os.kill(server.process.pid, 2)
@@ -166,7 +178,9 @@ def test_two_servers_of_one_run_give_different_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("host", ["127.0.0.2", "::1", "::"])
+@pytest.mark.parametrize(
+    "host", ["::1", *(pytest.param(host, marks=pytest.mark.slow) for host in ("127.0.0.2", "::"))]
+)
 def test_printed_address_works(folder: Path, host: str) -> None:
     with serving(folder, "--host", host, "--port", "0") as server:
         parts = urlsplit(server.address)

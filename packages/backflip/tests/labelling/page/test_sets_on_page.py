@@ -132,6 +132,7 @@ def test_number_keys_rate_one_clip_after_the_other(rating: Server, open_page: Op
     until(lambda: labels(rating, query, 3) == ["tie", "left", "left"])
 
 
+@pytest.mark.slow
 def test_a_half_rated_set_survives_a_reload_and_a_kill(open_page: Open, tmp_path: Path) -> None:
     set_status(tmp_path)
     add_clip_sets(tmp_path, "rate", 2, 3)
