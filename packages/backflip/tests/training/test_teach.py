@@ -274,7 +274,7 @@ class BlindTeacher(SimulatedTeacher):
         return "left" if rng.random() < 0.5 else "right"
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
     """With NaN for the true reward, only the metrics of the true reward change."""
     teacher = ProgramSource(BlindTeacher())
