@@ -1,10 +1,10 @@
 """Measure the limits of the doctor's checks on healthy runs, and write them where it reads them.
 
-    python benchmarks/faults/calibrate.py [GLOB]
+    python benchmarks/faults/calibrate.py [GLOB ...]
 
 `collect.py '*calibration-*'` and `collect_peers.py 'calibration-*'` make the runs. Checks with a
 limit of their own are left out, and so are runs whose settings cost return: these are not healthy.
-With GLOB only the runs of this name are read, and kinds of other runs keep their limits.
+With GLOB only the runs of these names are read, and kinds of other runs keep their limits.
 """
 
 import json
@@ -33,8 +33,10 @@ def main() -> int:
     names += [f"healthy-{at:02}" for at in MOVED]
     names += [f"taughtcalibration-{at:02}" for at in range(len(TAUGHT_CALIBRATION))]
     names += [f"peers/{name}.{kind}" for name in calibration() for kind in ("files", "callback")]
-    glob = sys.argv[1] if len(sys.argv) > 1 else "*"
-    for name in (one for one in names if fnmatch(one, glob)):
+    globs = sys.argv[1:]
+    for name in names:
+        if globs and not any(fnmatch(name, glob) for glob in globs):
+            continue
         path = FOLDER / f"{name}.npz"
         if not path.exists():
             continue
@@ -56,7 +58,7 @@ def main() -> int:
         }
         for kind, values in sorted(worst.items())
     }
-    if glob != "*":
+    if globs:
         healthy = json.loads(FILE.read_text(encoding="utf-8"))["healthy"] | healthy
     FILE.write_text(
         json.dumps({"healthy": dict(sorted(healthy.items()))}, indent=1) + "\n", encoding="utf-8"

@@ -63,6 +63,12 @@ _ROBOT = {
     **{"num_envs": 64, "rollout_length": 64, "epochs": 8, "learning_rate_end": 1e-4},
     **{"discount": 0.98, "entropy_coef": 0.05, "entropy_coef_end": 0.02, "hidden": (32, 32)},
 }
+# As `teach` trains robots with several actuators: late updates move a narrow policy far.
+_JOINTS = {
+    **{"num_envs": 32, "rollout_length": 64, "epochs": 8, "minibatches": 16},
+    **{"learning_rate": 5e-4, "learning_rate_end": 5e-5, "entropy_coef": 0.003},
+    **{"bound_mean": True, "noise_color": 0.5, "episode_steps": 250, "whole_share": 0.25},
+}
 CALIBRATION = (
     *_variants(BASES[0], *_ON_POLICY, {"epochs": 3}, {"num_envs": 16}),
     *_variants(BASES[1], *_ON_POLICY, {"num_envs": 16}),
@@ -84,6 +90,7 @@ CALIBRATION = (
     Case("ppo", "Hopper-v5", 300_000),
     Case("a2c", "InvertedPendulum-v5", 200_000),
     Case("ppo", "fixed:InvertedPendulum-v5", 819_200, _ROBOT),
+    Case("ppo", "Pusher-v5", 1_000_000, _JOINTS),
 )
 HELD_OUT_HEALTHY = (
     *_variants(
@@ -122,6 +129,9 @@ TAUGHT_CALIBRATION = (
     Case("ppo", "CartPole-v1", 100_000, labels=100),
     Case("ppo", "Pendulum-v1", 200_000, labels=100),
     Case("ppo", "dot", 50_000, labels=200),
+    # Robots, with the settings for several actuators: the policy becomes narrow, and moves further.
+    Case("ppo", "Reacher-v5", 1_500_000, labels=100),
+    Case("ppo", "Swimmer-v5", 1_000_000, labels=100),
 )
 TAUGHT = (
     Case("ppo", "Acrobot-v1", 150_000, labels=150),
