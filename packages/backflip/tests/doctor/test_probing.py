@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.algorithms import ppo
-from backflip.algorithms.registry import names
+from backflip.algorithms import ppo, sac
+from backflip.algorithms.registry import entry_of, names
 from backflip.cli.main import main
 from backflip.core import losses
+from backflip.core.targets import bellman_target
 from backflip.doctor.probing import own
 from backflip.doctor.probing.as_gymnasium import AsGymnasium
 from backflip.doctor.probing.others import probe_other
@@ -19,6 +20,7 @@ from backflip.doctor.probing.own import probe_own
 from backflip.doctor.probing.probes import probes_for
 from backflip.doctor.probing.report import in_words
 from backflip.doctor.probing.settings import SETTINGS
+from backflip.envs.native.probes import IgnoredNumber
 from runshelf.errors import UsageError
 
 TABLE = "packages.backflip.tests.doctor.table_learner"
@@ -102,6 +104,29 @@ def test_a_wrong_sign_in_the_policy_fails_the_probes_of_actions_alone(monkeypatc
 @pytest.mark.parametrize("algorithm", names())
 def test_every_algorithm_passes_its_probes(algorithm):
     assert failed(probe_own(algorithm, {})) == []
+
+
+def test_values_of_sac_are_probed_with_numbers():
+    of = {name: own._probes_of(entry_of(name)) for name in ("ppo", "sac", "td3", "dqn")}
+    ids = {name: [one.id for one in probes] for name, probes in of.items()}
+    assert ids["sac"] == ids["ppo"]
+    assert len(set(ids["sac"])) == len(ids["sac"]) == 10
+    first = {name: isinstance(probes[0].env, IgnoredNumber) for name, probes in of.items()}
+    assert first == {"ppo": False, "sac": True, "td3": True, "dqn": False}
+
+
+@pytest.mark.slow
+def test_a_critic_of_numbers_that_never_bootstraps_fails_the_probes_of_later_rewards(monkeypatch):
+    def chosen(entry):
+        found = probes_for(discrete=False)
+        return [one for one in found if one.id in ("probe:1", "probe:truncation")]
+
+    def without_what_follows(reward, discount, terminated, value):
+        return bellman_target(reward, discount, jnp.ones_like(terminated), value)
+
+    monkeypatch.setattr(own, "_probes_of", chosen)
+    monkeypatch.setattr(sac, "bellman_target", without_what_follows)
+    assert failed(probe_own("sac", {})) == ["probe:truncation"]
 
 
 def test_the_command_refuses_what_does_not_exist(capsys):

@@ -227,8 +227,8 @@ CHECKS = (
         ("entropy",),
         "above",
         "convention",
-        "With very little noise, neighbouring actions are never tried. A run that has solved its task "
-        "may show this, too.",
+        "With very little noise, neighbouring actions are never tried. A run that has solved its "
+        "task may show this, too.",
         {"steps-too-large": 0.5, "too-little-exploration": 0.7, "policy-loss": 0.4},
         _SCHULMAN,
         algorithms=ON_POLICY,

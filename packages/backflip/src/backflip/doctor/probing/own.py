@@ -18,6 +18,8 @@ from backflip.drivers.native import NativeDriver
 from backflip.training.algorithm_config import configure
 
 WITHOUT_VALUES = ("cem",)
+# Its losses for choices and for numbers are two modules; numbers are what it is mostly used for.
+VALUES_WITH_NUMBERS = ("sac",)
 
 
 def probe_own(
@@ -49,11 +51,13 @@ def probe_own(
 def _probes_of(entry: AlgorithmEntry) -> list[Probe]:
     """Return the probes for an algorithm: of values, then of the kinds of actions it supports."""
     values = entry.name not in WITHOUT_VALUES
-    chosen = probes_for(discrete=entry.discrete, values=values)
-    if entry.discrete and entry.continuous:
-        numbers = probes_for(discrete=False, values=values)
-        chosen += [one for one in numbers if one.actions is not None]
-    return chosen
+    if not (entry.discrete and entry.continuous):
+        return probes_for(discrete=entry.discrete, values=values)
+    choices = probes_for(discrete=True, values=values)
+    numbers = probes_for(discrete=False, values=values)
+    of_values = numbers if entry.name in VALUES_WITH_NUMBERS else choices
+    acts = [one for one in choices + numbers if one.actions is not None]
+    return [one for one in of_values if one.actions is None] + acts
 
 
 def _learned(entry: AlgorithmEntry, probe: Probe, settings: Mapping[str, Any]) -> tuple[Any, Any]:
