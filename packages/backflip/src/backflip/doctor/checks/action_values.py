@@ -80,7 +80,7 @@ def _level(log: Log) -> Running | None:
     if low < -slack and high > slack:
         return None
     size = together(log.signals["q_mean"], log.signals["reward_mean"], ratio)
-    return or_none(after(log, EARLY, log10_of(largest(smoothed(size._replace(y=np.abs(size.y)))))))
+    return or_none(after(log, LATE, log10_of(largest(smoothed(size._replace(y=np.abs(size.y)))))))
 
 
 def _epsilon_rises(log: Log) -> Running | None:
@@ -192,6 +192,7 @@ CHECKS = (
         "RLDebugger, Q target check",
         algorithms=OFF_POLICY,
         least_margin=0.2,
+        is_pooled=True,
     ),
     Check(
         "Q-BEHIND",
@@ -216,8 +217,8 @@ CHECKS = (
     Check(
         "Q-LEVEL",
         "action values stay at the size of one reward",
-        "decimal logarithm of the largest |mean Q| so far over the mean |r|, after 20 % of the "
-        "budget",
+        "decimal logarithm of the largest |mean Q| so far over the mean |r|, after 60 % of the "
+        "budget: values that include entropy may pass through 0 before",
         _level,
         ("q_mean", "reward_mean", "reward_min", "reward_max"),
         "below",
