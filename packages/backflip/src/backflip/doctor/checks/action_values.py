@@ -238,6 +238,7 @@ CHECKS = (
         algorithms=OFF_POLICY,
         least_margin=0.2,
         is_pooled=True,
+        says="warning",
     ),
     Check(
         "Q-EPS-RISE",
