@@ -99,8 +99,18 @@ def test_a_target_network_that_is_copied_is_copied_more_often():
     assert settings_of(follows, change) == {"tau": pytest.approx(0.05)}
 
 
+@pytest.mark.parametrize("value", ["a schedule", None, math.nan, [1]])
+def test_a_setting_that_is_no_number_is_left_alone(value):
+    changes = {name: one for cause in CAUSES for name, one in cause.experiment.settings.items()}
+    assert settings_of(log("dqn", dict.fromkeys(changes, value)), changes) == {}
+
+
 @pytest.mark.parametrize(
-    ("env_steps", "starts", "part"), [(1000, 0, 500), (12_000, 10_000, 11_000), (1, 0, 1)]
+    ("env_steps", "starts", "part"),
+    [
+        *((1000, 0, 500), (12_000, 10_000, 11_000), (1, 0, 1), (1000, 2000, 1000)),
+        *((1000, "late", 500), (1000, None, 500), (1000, math.nan, 500), (1000, -50, 500)),
+    ],
 )
 def test_a_repetition_has_half_of_the_env_steps_in_which_it_learns(env_steps, starts, part):
     assert part_of(env_steps, {"learning_starts": starts}) == part

@@ -174,11 +174,11 @@ def _probe(factory: str) -> "Probe":
     Raises:
         UsageError: it is no `module:factory`.
     """
-    from backflip.doctor.probing.others import ENV_STEPS, probe_other
+    from backflip.doctor.probing.others import probe_other
 
     if ":" not in factory:
         raise UsageError(f"`--probe {factory}` is not MODULE:FACTORY; try --probe my_file:make")
-    return lambda on_progress: probe_other(factory, ENV_STEPS, on_progress)
+    return lambda on_progress: probe_other(factory, on_progress=on_progress)
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

@@ -119,22 +119,21 @@ def prove(
     plans = _plans(diagnosis, can_change) if repeat is not None else []
     if not plans and probe is None:
         raise UsageError("no setting that can be changed changes a probable cause")
-    probed, done = probe is not None, list[Repeated]()
-    parts = len(plans) + probed
+    probed, repeated = probe is not None, list[Repeated]()
 
-    def part(number: int, what: str, share: float = 0.0) -> None:
+    def say(number: int, what: str, share: float = 0.0) -> None:
         if on_progress is not None:
-            on_progress(what, (number + share) / parts)
+            on_progress(what, (number + share) / (len(plans) + probed))
 
-    outcomes = [] if probe is None else probe(lambda what, share: part(0, what, share))
+    outcomes = [] if probe is None else probe(lambda what, share: say(0, what, share))
     for number, (cause, change) in enumerate(plans):
-        part(number + probed, f"repeating {describe(change)}")
+        say(number + probed, f"repeating {describe(change)}")
         question = f"is it {cause}? ({describe(change)})" if cause else "what does it do unchanged?"
         assert repeat is not None  # there are no plans without it
-        done.append(repeat(change, question))
+        repeated.append(repeat(change, question))
     trials = [
-        Trial(*plan, *one, gain_of(done[0].returns, one.returns))
-        for plan, one in zip(plans, done, strict=True)
+        Trial(*plan, *one, gain_of(repeated[0].returns, one.returns))
+        for plan, one in zip(plans, repeated, strict=True)
     ]
     causes = weigh_by_probes(diagnosis.causes, outcomes)
     return Proof(outcomes, trials, weigh(causes, trials[1:]))
@@ -183,7 +182,8 @@ def repetition_of(run: Run, home: Path) -> Repeat:
 
 def part_of(env_steps: int, settings: Mapping[str, Any]) -> int:
     """Return the env steps of a repetition: a part of those in which the algorithm learns."""
-    before = min(int(settings.get("learning_starts", 0)), env_steps)
+    starts = settings.get("learning_starts", 0)  # of another library, it may be anything
+    before = min(starts, env_steps) if isinstance(starts, int) and starts > 0 else 0
     return max(1, before + round((env_steps - before) * PART))
 
 

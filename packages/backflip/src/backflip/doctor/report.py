@@ -179,11 +179,17 @@ def command_of(diagnosis: Diagnosis) -> str:
 
 
 def settings_of(log: Log, changes: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    """Return the settings that an experiment changes, of those that the algorithm has."""
-    found = {
-        name: change(log.settings[name]) for name, change in changes.items() if name in log.settings
-    }
-    return {name: value for name, value in found.items() if value != log.settings[name]}
+    """Return the settings that an experiment changes, of those that the algorithm has.
+
+    Text, such as the name of a schedule in another library, is left alone.
+    """
+    present = {name: log.settings[name] for name in changes if _is_number(log.settings.get(name))}
+    found = {name: changes[name](value) for name, value in present.items()}
+    return {name: value for name, value in found.items() if value != present[name]}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def as_text(value: Any) -> str:

@@ -24,7 +24,7 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
 def _line(one: Outcome) -> str:
     errors = {"value": one.value_error, "action": one.action_error}
     said = ", ".join(f"{name} off by {x:.3f}" for name, x in errors.items() if not math.isnan(x))
-    if not math.isnan(one.value) and one.probe.values is not None and not one.passed:
+    if not (one.passed or math.isnan(one.value)):
         said = f"first value {one.value:.3g}, {said}"
     state = "passed" if one.passed else "FAILED"
     return f"{state}  {one.probe.id:17} {one.probe.asks}  ({said}; {one.seconds:.0f} s)"
