@@ -106,7 +106,15 @@ def on_observations(change: Callable[[Any], Any], *, acting: bool = True) -> Wra
             seen = batch._replace(obs=change(batch.obs), next_obs=change(batch.next_obs))
             return algorithm.update(state, seen, key)
 
-        return algorithm._replace(act=act, evaluation_action=evaluation_action, update=update)
+        def sample(state: Any, obs: Any, key: Any) -> Any:
+            return algorithm.sample(state, change(obs) if acting else obs, key)
+
+        return algorithm._replace(
+            act=act,
+            evaluation_action=evaluation_action,
+            update=update,
+            sample=None if algorithm.sample is None else sample,
+        )
 
     return wrap
 

@@ -113,6 +113,10 @@ SAMPLES = {
         {"action_effect_p": np.where(T == 0.5, 0.02 / np.sum(T <= 1.0), 0.7)},
         {"action_effect_p": np.where(T == 0.02, 1e-12, 0.7)},
     ),
+    # Mean -0.1 and deviation 0.1 of 100 values: ten standard errors below 0.
+    "Q-ACTIONS": both(
+        "sac", -10.0, {"action_match": 0.1 * _noise - 0.1}, {"action_match": 0.1 * _noise + 0.01}
+    ),
     "Q-REPLAY-OBS": both("dqn", 0.9, {"replay_obs_error": 0.9}, {"replay_obs_error": 1e-7}),
     "PI-RATIO1": both("ppo", 0.5, {"first_ratio_error": 0.5}, {"first_ratio_error": 1e-5}),
     "PI-CLIP-HIGH": both("ppo", 0.9, {"clip_fraction": 0.9}, {"clip_fraction": 0.1}),

@@ -65,6 +65,10 @@ SIGNALS: Mapping[str, Meaning] = {
         "probability that actions without effect look so related to what comes next",
         "backflip.doctor.action_effect.action_effect(...)",
     ),
+    "action_match": Meaning(
+        "how far actions in a replay follow the policy: > 0, and < 0 if others are taken",
+        "(cov(a, y) - cov(y1, y2) / 2) / ((a.var() + y.var()) / 2), y = (y1 + y2) / 2 two samples",
+    ),
     "replay_obs_error": Meaning(
         "largest difference of observations drawn from a replay to those stored, relative",
         "abs(drawn - stored).max() / abs(stored).max(), of rows without normalisation",

@@ -16,6 +16,7 @@ from backflip.core.replay.rows import add
 from backflip.core.replay.sampling import sample_on_host
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
+from backflip.drivers.action_match import action_match, has_action_match
 from backflip.drivers.driver import Learner, RewardFunction, RewardParameters, own_reward
 from backflip.drivers.episodes import episode_metrics, episode_totals
 from backflip.drivers.host_stepping import cut_at_end
@@ -71,7 +72,7 @@ def learning_on_host(
 
 
 def _learning_once(algorithm: Algorithm, reward: RewardFunction) -> LearningOfPhase:
-    update = over_seeds(partial(_update, algorithm, reward), donate=(0,))
+    update = over_seeds(partial(_update, algorithm, reward, compared=False), donate=(0,))
 
     def begin(learners: Learner, parameters: RewardParameters) -> LearnOnHost:
         del learners
@@ -89,7 +90,8 @@ def _learning_once(algorithm: Algorithm, reward: RewardFunction) -> LearningOfPh
 def _learning_from_replay(
     spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction
 ) -> LearningOfPhase:
-    update = over_seeds(partial(_update, algorithm, own_reward), donate=(0,))
+    compared = has_action_match(spec, algorithm)
+    update = over_seeds(partial(_update, algorithm, own_reward, compared=compared), donate=(0,))
     plan = plan_of(algorithm)
     of_learned = None if reward is own_reward else ReplayRewards(reward)
 
@@ -111,7 +113,9 @@ def _learning_from_replay(
                 rewards[at : at + batch.reward.shape[1]] = of_learned.of_rollout(batch, parameters)
                 unclipped = dataclasses.replace(layout, clip_rewards=False)
                 drawn = _draw(unclipped, memory._replace(reward=rewards), algorithm, key)
-            collected = batch._replace(obs=(), next_obs=(), action=(), extra=())
+            collected = batch._replace(next_obs=(), extra=())
+            if not compared:
+                collected = collected._replace(obs=(), action=())
             cuts = np.zeros(len(key), bool)
             learners = learners._replace(replay=())
             learned, measured = update(learners, collected, drawn, key, cuts, parameters)
@@ -151,12 +155,14 @@ def _update(
     key_data: Array,
     cut: Bool[Array, ""],
     parameters: RewardParameters,
+    *,
+    compared: bool,
 ) -> tuple[Learner, Metrics]:
     """Return one seed's learner after an update, and metrics.
 
-    Episodes are counted in `collected`. The batch is `collected` again, or rows from a replay. If
-    `cut` is true, unfinished episodes are truncated for the algorithm, but not counted in the
-    episode statistics.
+    Episodes are counted in `collected`, and its actions are compared with the policy if `compared`.
+    The batch is `collected` again, or rows from a replay. If `cut` is true, unfinished episodes are
+    truncated for the algorithm, but not counted in the episode statistics.
     """
     total, length, returns, lengths = episode_totals(
         learner.episode_return, learner.episode_length, collected
@@ -166,6 +172,9 @@ def _update(
     last = jnp.arange(batch.reward.shape[0])[:, None] == batch.reward.shape[0] - 1
     truncated = batch.truncated | (last & cut & ~batch.terminated)
     batch = with_reward(reward, parameters, batch._replace(truncated=truncated))
-    state, metrics = algorithm.update(learner.algorithm, batch, jax.random.wrap_key_data(key_data))
+    key = jax.random.wrap_key_data(key_data)
+    state, metrics = algorithm.update(learner.algorithm, batch, key)
+    if compared:
+        metrics |= action_match(algorithm, learner.algorithm, collected, key)
     learner = learner._replace(algorithm=state, episode_return=total, episode_length=length)
     return learner, metrics | episodes

@@ -15,6 +15,7 @@ from backflip.core.replay.rows import add, read_steps
 from backflip.core.replay.sampling import sample
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
+from backflip.drivers.action_match import action_match, has_action_match
 from backflip.drivers.driver import (
     Learner,
     RewardFunction,
@@ -69,7 +70,7 @@ def learning_of(spec: EnvSpec, algorithm: Algorithm, reward: RewardFunction) -> 
     """Return a function that learns from each rollout once, or from a replay in JAX."""
     if algorithm.replay is None:
         return partial(learn_once, algorithm, reward)
-    return partial(learn_from_replay, layout_of(spec, algorithm), algorithm, reward)
+    return partial(learn_from_replay, spec, layout_of(spec, algorithm), algorithm, reward)
 
 
 def learn_once(
@@ -87,6 +88,7 @@ def learn_once(
 
 
 def learn_from_replay(
+    spec: EnvSpec,
     layout: Layout,
     algorithm: Algorithm,
     reward: RewardFunction,
@@ -107,6 +109,8 @@ def learn_from_replay(
     steps = steps_to_look_up(layout, memory, drawn, reward)
     drawn = with_reward(reward, parameters, drawn, steps)
     state, metrics = algorithm.update(learner.algorithm, drawn, update_key)
+    if has_action_match(spec, algorithm):
+        metrics |= action_match(algorithm, learner.algorithm, batch, key)
     if plan.priority is not None:
         errors = plan.priority.errors(state)
         memory = reprioritize(layout, memory, drawn, errors, plan.priority.exponent)

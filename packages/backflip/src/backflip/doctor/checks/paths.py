@@ -6,7 +6,11 @@ from backflip.doctor.check import Check, Running
 from backflip.doctor.log import OFF_POLICY, Log
 from backflip.doctor.measures import WRONG, largest_of, or_none, smallest
 
+CONTINUOUS_REPLAY = ("ddpg", "td3", "sac")  # DQN's random choices are not its policy's
 FEWEST = 5  # estimates
+FEWEST_ROLLOUTS = 10  # records of rollouts
+MANY_DEVIATIONS = -5.0  # standard errors; by chance less often than once in a million records
+TINY = 1e-12  # of a variance
 BY_CHANCE = 1e-3  # in all estimates of a run together
 
 
@@ -21,6 +25,18 @@ def _no_effect(log: Log) -> Running | None:
     least = smallest(Running(x, found.y[known])).value
     found_later = np.minimum.accumulate(np.minimum(1.0, count * least)[::-1])[::-1]
     return or_none(Running(x, np.where(count >= FEWEST, found_later, np.nan)))
+
+
+def _other_actions(log: Log) -> Running | None:
+    """Return the mean match so far in units of its standard error; the least of all times."""
+    found = log.signals["action_match"]
+    known = np.isfinite(found.y)
+    x, y = found.x[known], found.y[known]
+    count = np.arange(1, len(y) + 1)
+    mean = np.cumsum(y) / count
+    variance = np.maximum(np.cumsum(y**2) / count - mean**2, TINY)
+    errors = np.where(count >= FEWEST_ROLLOUTS, mean * np.sqrt(count / variance), np.nan)
+    return or_none(smallest(Running(x, errors)))
 
 
 def _other_observations(log: Log) -> Running | None:
@@ -44,6 +60,21 @@ CHECKS = (
         "likelihood ratio of two linear models; Wilks 1938; "
         "`backflip.doctor.action_effect.action_effect`",
         limit=BY_CHANCE,
+    ),
+    Check(
+        "Q-ACTIONS",
+        "other actions are taken than the policy's",
+        "mean of `action_match` so far in standard errors, the least of all times, from "
+        f"{FEWEST_ROLLOUTS} records on",
+        _other_actions,
+        ("action_match",),
+        "below",
+        "identity",
+        "The actions of the rollouts do not depend on the observation as those of the policy do.",
+        {"actions": 0.9, "acting-and-learning-disagree": 0.5, "observations": 0.2},
+        "`backflip.drivers.action_match`: covariances of actions taken and of two samples",
+        limit=MANY_DEVIATIONS,
+        algorithms=CONTINUOUS_REPLAY,
     ),
     Check(
         "Q-REPLAY-OBS",
