@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from packages.backflip.tests.doctor.check_samples import SAMPLES, log
 
@@ -17,10 +18,10 @@ from backflip.algorithms.registry import entry_of, names
 from backflip.cli.main import PROGRAM, main
 from backflip.doctor.causes import BY_ID, CAUSES
 from backflip.doctor.diagnosis import Ranked, diagnose
+from backflip.doctor.next_experiment import command_of, part_of, settings_of, time_of
 from backflip.doctor.proving import (
     Trial,
     gain_of,
-    part_of,
     probe_of,
     prove,
     repetition_of,
@@ -29,7 +30,6 @@ from backflip.doctor.proving import (
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
 from backflip.doctor.repeating_program import repetition_of_program, words_of
-from backflip.doctor.report import command_of, settings_of
 from backflip.training.algorithm_config import configure
 from backflip.training.train import train
 from runshelf.cli.command_line import build_parser
@@ -116,19 +116,28 @@ def test_a_repetition_has_half_of_the_env_steps_in_which_it_learns(env_steps, st
     assert part_of(env_steps, {"learning_starts": starts}) == part
 
 
-def test_the_command_of_the_next_experiment_is_one_of_ours():
-    settings = {"learning_rate": 1e-7, "hidden": [8]}
-    of = replace(log("ppo", settings, update_ratio=1e-9, approx_kl=1e-9), env="my env; ls")
-    found = diagnose(of)
+def test_the_command_of_the_next_experiment_repeats_the_run_with_one_change():
+    settings = {"learning_rate": 1e-7, "hidden": [8], "env_steps": 100_000}
+    of = log("ppo", settings, update_ratio=1e-9, approx_kl=1e-9, seconds=np.linspace(2.0, 600, 100))
+    assert command_of(diagnose(of)) == "", "a log of another program"
+    found = diagnose(replace(of, repeats="backflip rerun ABC"))
     assert found.causes[0].cause.id == "steps-too-small"
     words = shlex.split(command_of(found))
-    parser, _ = build_parser(PROGRAM)
-    options = parser.parse_args(words[1:])
-    assert (options.algorithm, options.env, options.seeds) == ("ppo", "my env; ls", 3)
-    assert options.env_steps == 25_000
-    assert options.settings == ["learning_rate=0.0003"]
-    taught = replace(of, signals={**of.signals, "reward_model_labels": of.signals["approx_kl"]})
-    assert command_of(diagnose(taught)) == ""
+    options = build_parser(PROGRAM)[0].parse_args(words[1:])
+    assert (options.command, options.run) == ("rerun", "ABC")
+    assert options.changes == ["learning_rate=0.0003", "env_steps=50000"]
+    assert time_of(of) == "  # about 5 minutes"
+    assert time_of(log("ppo")) == ""
+
+
+def test_only_runs_that_record_themselves_are_repeated_by_rerun(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    few = ["--env-steps", "256", "--set", "rollout_length=8", "--seeds", "1"]
+    assert main(["train", "ppo", "CartPole-v1", *few]) == 0
+    run = find_run(tmp_path, "latest")
+    assert logs_of_run(run)[0].repeats == f"backflip rerun {run.short}"
+    by_program = replace(run, manifest={**run.manifest, "argv": ["program.py"]})
+    assert logs_of_run(by_program)[0].repeats == ""
 
 
 def test_only_runs_of_train_are_repeated(tmp_path, capsys):

@@ -74,8 +74,8 @@ def train_more_of(options: argparse.Namespace) -> "Result":
 
 def finished_note(run: "Run") -> str:
     """Return when a finished run finished, and how to carry it on."""
+    from backflip.core.paths import name_on_command_line
     from backflip.training.finished import end_of, more_command
-    from backflip.training.session import name_on_command_line
     from runshelf.cli.tables import moment_of
     from runshelf.store.times import seconds_of
 

@@ -56,6 +56,7 @@ class Log:
         seed: the seed of the run, if known.
         expected: probabilities of causes that a person wrote down before the run ended, by id.
         env_args: the environment's arguments, which make it another one than the id says.
+        repeats: the beginning of a command that repeats the training; empty if none is known.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Log:
     seed: int | None = None
     expected: Mapping[str, float] = field(default_factory=dict[str, float])
     env_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    repeats: str = ""
 
     @property
     def end(self) -> float:

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from backflip.doctor.diagnosis import Diagnosis, Ranked
+from backflip.doctor.next_experiment import as_text, part_of, settings_of
 from backflip.doctor.probe_evidence import weigh_by_probes
 from backflip.doctor.probing import report as probe_report
 from backflip.doctor.probing.outcome import Outcome
 from backflip.doctor.probing.own import probe_own
 from backflip.doctor.probing.settings import SETTINGS
-from backflip.doctor.report import as_text, settings_of
 from backflip.training.build import env_args_of
 from backflip.training.renamed_settings import current_names
 from backflip.training.train import train
@@ -32,7 +32,6 @@ from runshelf.store.run import Run, RunInfo
 
 CANDIDATES = 3
 SEEDS = 3
-PART = 0.5  # of the env steps in which it learns
 TAGS = ("doctor",)
 RIGHT = 0.85  # probability that a change helps if its cause is at work, and does not otherwise
 SURE, CLEAR = 0.98, 3.0
@@ -178,13 +177,6 @@ def repetition_of(run: Run, home: Path) -> Repeat:
         return Repeated(tuple(map(float, result.returns)), result.run)
 
     return repeat
-
-
-def part_of(env_steps: int, settings: Mapping[str, Any]) -> int:
-    """Return the env steps of a repetition: a part of those in which the algorithm learns."""
-    starts = settings.get("learning_starts", 0)  # of another library, it may be anything
-    before = min(starts, env_steps) if isinstance(starts, int) and starts > 0 else 0
-    return max(1, before + round((env_steps - before) * PART))
 
 
 def probe_of(run: Run) -> Probe | None:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from backflip.doctor.log import Log
-from backflip.doctor.proving import SEEDS, TAGS, Repeat, Repeated, part_of
+from backflip.doctor.next_experiment import as_text, part_of
+from backflip.doctor.proving import SEEDS, TAGS, Repeat, Repeated
 from backflip.doctor.reading.log_files import logs_in
-from backflip.doctor.report import as_text
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.recorder.launch import Launch
 from runshelf.recorder.output_files import FOLDER

@@ -1,8 +1,7 @@
 """A diagnosis as text and as JSON."""
 
 import math
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import CAUSES
 from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
 from backflip.doctor.log import Log
+from backflip.doctor.next_experiment import command_of, time_of
 from backflip.doctor.reading.naming import closest
 from backflip.doctor.signals import SIGNALS
 from backflip.labelling.terminal_view import sparkline
@@ -145,58 +145,15 @@ def _causes(diagnosis: Diagnosis) -> str:
         f"  if it is this: {step.if_cause}",
         f"  if not: {step.if_not}",
     ]
-    command = command_of(diagnosis)
-    return "\n".join([*lines, *([f"  {command}"] if command else [])])
+    if command := command_of(diagnosis):
+        lines += [f"  {command}{time_of(diagnosis.log)}"]
+    return "\n".join(lines)
 
 
 def _expected(log: Log) -> list[str]:
     """Return which causes the premortem gave a probability before any check."""
     named = [f"{id} {share:.0%}" for id, share in log.expected.items()]
     return [f"  prior of your premortem: {', '.join(named)}"] if named else []
-
-
-def command_of(diagnosis: Diagnosis) -> str:
-    """Return the command of the next experiment for runs of `train`; empty for others."""
-    log = diagnosis.log
-    of_ours = log.library == "backflip" and not log.teaches
-    if not of_ours or not diagnosis.causes or not log.env or not log.algorithm:
-        return ""
-    changes = settings_of(log, diagnosis.causes[0].cause.experiment.settings)
-    if not changes:
-        return ""
-    sets = [f"--set={name}={as_text(value)}" for name, value in changes.items()]
-    steps = max(1, round(log.budget / 4))
-    words = [
-        "backflip",
-        "train",
-        log.algorithm,
-        log.env,
-        "--seeds=3",
-        f"--env-steps={steps}",
-        *sets,
-    ]
-    return harmless(shlex.join(words))
-
-
-def settings_of(log: Log, changes: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
-    """Return the settings that an experiment changes, of those that the algorithm has.
-
-    Text, such as the name of a schedule in another library, is left alone.
-    """
-    present = {name: log.settings[name] for name in changes if _is_number(log.settings.get(name))}
-    found = {name: changes[name](value) for name, value in present.items()}
-    return {name: value for name, value in found.items() if value != present[name]}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
-
-
-def as_text(value: Any) -> str:
-    """Return a setting as it is typed."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _fine(diagnosis: Diagnosis) -> str:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from backflip.algorithms.interface import Settings
 from backflip.algorithms.rollouts import rollouts_of
 from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, save_arrays
+from backflip.core.paths import name_on_command_line
 from backflip.core.settings import LARGEST_COUNT
 from backflip.core.trees import flatten, unflatten
 from backflip.drivers.learning import env_steps_after
@@ -34,7 +35,6 @@ from backflip.training.session import (
     Checkpoint,
     checkpoint_metadata,
     load_checkpoint,
-    name_on_command_line,
 )
 from backflip.training.teach_config import saved_teaching
 from runshelf.errors import DamagedFile, UsageError

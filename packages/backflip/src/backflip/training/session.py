@@ -9,7 +9,6 @@ uninterrupted run.
 
 import dataclasses
 import json
-import shlex
 import signal
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, load_arrays, save_arrays
-from backflip.core.paths import default_home
+from backflip.core.paths import name_on_command_line
 from backflip.core.trees import flatten, unflatten
 from backflip.drivers.driver import Driver, Evaluation, Learner, OnUpdate, Phase
 from backflip.drivers.learning import env_steps_after
@@ -443,13 +442,6 @@ def checkpoint_metadata(
     about = {"config": resolved(run), "phases": phases, "seconds": seconds, "extra": extra}
     kept = {} if labels is None else labels.metadata()
     return {"fingerprint": fingerprint(run), "about": json.dumps(to_json(about)), **kept}
-
-
-def name_on_command_line(run: Run) -> str:
-    """Return a run's short id, or its folder if it is not in the default home."""
-    folder = run.folder.resolve()
-    default = default_home().resolve() / "runs"
-    return run.short if folder.parent == default else shlex.quote(str(folder))
 
 
 def begin_session(

@@ -3,11 +3,11 @@
 import dataclasses
 from typing import NamedTuple
 
+from backflip.core.paths import name_on_command_line
 from backflip.preferences.program_source import NoTeacher
 from backflip.training.build import Built
 from backflip.training.continuation import Before, before_of
 from backflip.training.initial_labels import Start
-from backflip.training.session import name_on_command_line
 from backflip.training.teach_config import TeachConfig, saved_teaching
 from runshelf.errors import UsageError
 from runshelf.store.run import Run

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from backflip.core.checkpoint import CHECKPOINT
+from backflip.core.paths import name_on_command_line
 from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, SAVED, Log, Signal
 from backflip.doctor.reading.expected_causes import expected_causes
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.own_labels import signals_of_labels
 from backflip.doctor.reading.saved_models import of_checkpoint
+from runshelf.recorder.rerun import records_itself
 from runshelf.store.columns import Column
 from runshelf.store.metrics import read_columns
 from runshelf.store.run import Run
@@ -65,6 +67,7 @@ def _log(run: Run, seed: int | None, signals: Mapping[str, Signal]) -> Log:
         seed=seed,
         expected=expected_causes(run),
         env_args=config.get("env_args") or {},
+        repeats=f"backflip rerun {name_on_command_line(run)}" if records_itself(run) else "",
     )
 
 

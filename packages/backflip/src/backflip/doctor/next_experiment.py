@@ -1,0 +1,65 @@
+"""The next experiment that a diagnosis suggests, as a command."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from backflip.doctor.diagnosis import Diagnosis
+from backflip.doctor.log import Log
+from runshelf.formatting import roughly
+from runshelf.terminal_text import harmless
+
+PART = 0.5  # of the env steps in which it learns
+
+
+def command_of(diagnosis: Diagnosis) -> str:
+    """Return the command of the next experiment; empty if it is no change of settings.
+
+    It repeats the run with all of its settings but those of the experiment, for fewer env steps.
+    """
+    log = diagnosis.log
+    if not log.repeats or not diagnosis.causes:
+        return ""
+    changes = settings_of(log, diagnosis.causes[0].cause.experiment.settings)
+    if not changes:
+        return ""
+    env_steps = part_of(round(log.budget), {**log.settings, **changes})
+    sets = [f"--set {name}={as_text(value)}" for name, value in changes.items()]
+    return harmless(" ".join([log.repeats, *sets, f"--set env_steps={env_steps}"]))
+
+
+def time_of(log: Log) -> str:
+    """Return how long the next experiment takes, as a comment of the shell; empty if unknown."""
+    spent = log.signals.get("seconds")
+    if spent is None or not len(spent.y) or not log.end > 0:
+        return ""
+    env_steps = part_of(round(log.budget), log.settings)
+    return f"  # {roughly(float(spent.y[-1]) * env_steps / log.end)}"
+
+
+def part_of(env_steps: int, settings: Mapping[str, Any]) -> int:
+    """Return the env steps of a repetition: a part of those in which the algorithm learns."""
+    starts = settings.get("learning_starts", 0)  # of another library, it may be anything
+    before = min(starts, env_steps) if isinstance(starts, int) and starts > 0 else 0
+    return max(1, before + round((env_steps - before) * PART))
+
+
+def settings_of(log: Log, changes: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Return the settings that an experiment changes, of those that the algorithm has.
+
+    Text, such as the name of a schedule in another library, is left alone.
+    """
+    present = {name: log.settings[name] for name in changes if _is_number(log.settings.get(name))}
+    found = {name: changes[name](value) for name, value in present.items()}
+    return {name: value for name, value in found.items() if value != present[name]}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def as_text(value: Any) -> str:
+    """Return a setting as it is typed."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
