@@ -16,7 +16,7 @@ from backflip.cli.main import main
 from backflip.core import checkpoint
 from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.training.policy import POLICY, load_policy
-from backflip.training.session import load_checkpoint
+from backflip.training.saved_state import load_checkpoint
 from backflip.training.train import train
 from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.store.run import find_run

@@ -20,7 +20,7 @@ from packages.runshelf.tests.store.hostile_folders import (
 )
 from tests.attack_figures import Tried
 
-from backflip.core.checkpoint import has_checkpoint, load_arrays, save_arrays
+from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, load_arrays, save_arrays
 from backflip.inspect.watch import watch
 from backflip.labelling.inherited_labels import inherit_labels
 from backflip.labelling.leases import Leases
@@ -29,7 +29,6 @@ from backflip.labelling.status import Status, read_status, write_status
 from backflip.preferences.films import FILMS, Film, has_film, read_film, write_film
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
-from backflip.training.session import CHECKPOINT
 from backflip.training.train import resume_train, train, train_more
 from runshelf.errors import UserFacingError
 from runshelf.store.run import find_run, open_run

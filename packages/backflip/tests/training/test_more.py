@@ -12,12 +12,12 @@ import pytest
 
 from backflip.api import resume_teach, teach, teach_more
 from backflip.cli.main import main
-from backflip.core.checkpoint import load_arrays, save_arrays
+from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.preferences.labels import LabelStore
 from backflip.training import build
 from backflip.training.progress import Progress
 from backflip.training.result import Result
-from backflip.training.session import CHECKPOINT, Session
+from backflip.training.session import Session
 from backflip.training.train import resume_train, train, train_more
 from runshelf.errors import DamagedFile, Interrupted, UsageError
 from runshelf.store.metrics import read_metrics

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from backflip.algorithms.registry import algorithms, names
-from backflip.core.checkpoint import load_arrays, save_arrays
+from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.training.algorithm_config import configure
 from backflip.training.build import rebuild
 from backflip.training.fingerprint import fingerprint
 from backflip.training.policy import POLICY, load_policy
 from backflip.training.renamed_settings import ALIASES, RENAMED, current_names
-from backflip.training.session import CHECKPOINT
 from backflip.training.train import resume_train, train
 from runshelf.errors import UsageError
 from runshelf.store.run import find_run

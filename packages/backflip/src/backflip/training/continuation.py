@@ -30,12 +30,8 @@ from backflip.training.planning import plan
 from backflip.training.policy import refuse_changed
 from backflip.training.renamed_settings import current_names
 from backflip.training.replay_rows import whole
-from backflip.training.session import (
-    CONTINUES,
-    Checkpoint,
-    checkpoint_metadata,
-    load_checkpoint,
-)
+from backflip.training.saved_state import Checkpoint, checkpoint_metadata, load_checkpoint
+from backflip.training.session import CONTINUES
 from backflip.training.teach_config import saved_teaching
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.run import Run, find_run, is_locked, open_run

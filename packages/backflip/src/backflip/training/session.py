@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, load_arrays, save_arrays
+from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, save_arrays
 from backflip.core.paths import name_on_command_line
 from backflip.core.trees import flatten, unflatten
 from backflip.drivers.driver import Driver, Evaluation, Learner, OnUpdate, Phase
@@ -28,7 +28,6 @@ from backflip.preferences.kept_labels import KeptLabels
 from backflip.training import runtime
 from backflip.training.build import Built
 from backflip.training.clock import Clock
-from backflip.training.fingerprint import differences, fingerprint, resolved
 from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.output_recorder import OutputRecorder, captured
 from backflip.training.planning import cut_episodes_warning
@@ -37,39 +36,20 @@ from backflip.training.progress import Progress, Report
 from backflip.training.progress_reporter import ProgressReporter
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.result import Result
+from backflip.training.saved_state import checkpoint_metadata, load_checkpoint
 from backflip.training.spec_json import spec_to_json
-from runshelf.errors import DamagedFile, Ended, Interrupted, UsageError, shown
+from runshelf.errors import Ended, Interrupted, UsageError, shown
 from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
-from runshelf.received_json import parse_record
 from runshelf.registrations.carrying import registered_info
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.periods import finite
-from runshelf.store.records import from_json, to_json
+from runshelf.store.records import to_json
 from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
 CONTINUES = "continues"  # the entry of a configuration with what the parents had done
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
-FINITE_WHEN_SAVED = ("learners.algorithm.", "learners.episode_")
-
-
-class Checkpoint(NamedTuple):
-    """The content of a run's newest readable checkpoint.
-
-    Attributes:
-        arrays: the state as named arrays, without the empty rows of replays.
-        phases: finished phases.
-        seconds: seconds of each part of the run.
-        extra: the JSON values saved with the state.
-        note: one line for the user if the newest file is not usable, else None.
-    """
-
-    arrays: Mapping[str, np.ndarray]
-    phases: int
-    seconds: Mapping[str, float]
-    extra: Mapping[str, Any]
-    note: str | None
 
 
 class Restored(NamedTuple):
@@ -372,76 +352,6 @@ def _own_share(run: Run, env_steps: int, labels: int | None) -> dict[str, Any]:
         return {}
     own = {"parent": run.manifest["parent"], "own_env_steps": env_steps - before["env_steps"]}
     return own if labels is None else own | {"own_labels": labels - before["labels"]}
-
-
-def load_checkpoint(run: Run) -> Checkpoint:
-    """Return a run's newest readable checkpoint.
-
-    Raises:
-        UsageError: the configuration differs from that of the checkpoint.
-        DamagedFile: no checkpoint of this run can be read.
-    """
-    path = run.folder / CHECKPOINT
-    loaded = load_arrays(path)
-    try:
-        about = from_json(parse_record(loaded.metadata["about"]))
-        _refuse_odd(about)
-        saved = Checkpoint(
-            loaded.arrays, about["phases"], about["seconds"], about["extra"], loaded.note
-        )
-        config, written = about["config"], loaded.metadata["fingerprint"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(f"`{path}` was not written by this backflip") from error
-    if written != fingerprint(run):
-        raise UsageError(
-            f"run `{run.short}` cannot be resumed with a changed configuration: "
-            f"{'; '.join(differences(config, resolved(run)))}; start a new run instead"
-        )
-    _refuse_nonfinite_arrays(path, saved.arrays)
-    return saved
-
-
-def _refuse_odd(about: Mapping[str, Any]) -> None:
-    """Check the types of what `checkpoint_metadata` wrote.
-
-    Raises:
-        TypeError: a value has another type.
-    """
-    phases, seconds = about["phases"], about["seconds"]
-    if type(phases) is not int or phases < 0:
-        raise TypeError("`phases` is not a number of phases")
-    if not all(isinstance(about[key], dict) for key in ("seconds", "extra", "config")):
-        raise TypeError("`seconds`, `extra` or `config` is not an object")
-    if not all(type(value) in (int, float) for value in seconds.values()):
-        raise TypeError("`seconds` has a value that is not a number")
-
-
-def _refuse_nonfinite_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Check the arrays that were finite when `Session.save` wrote them.
-
-    States of environments may hold infinities of their own, and a replay is too large to read.
-
-    Raises:
-        DamagedFile: an array holds a number that is not finite.
-    """
-    for name, array in arrays.items():
-        learnt = name.startswith(FINITE_WHEN_SAVED) and array.dtype.kind == "f"
-        if learnt and not np.isfinite(array).all():
-            raise DamagedFile(f"`{path}` is damaged: `{name}` is not finite; start a new run")
-
-
-def checkpoint_metadata(
-    run: Run,
-    *,
-    phases: int,
-    seconds: Mapping[str, float],
-    extra: Mapping[str, Any],
-    labels: KeptLabels | None,
-) -> dict[str, str]:
-    """Return the metadata of a checkpoint, from which `load_checkpoint` reads everything else."""
-    about = {"config": resolved(run), "phases": phases, "seconds": seconds, "extra": extra}
-    kept = {} if labels is None else labels.metadata()
-    return {"fingerprint": fingerprint(run), "about": json.dumps(to_json(about)), **kept}
 
 
 def begin_session(
