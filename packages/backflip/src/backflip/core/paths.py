@@ -2,9 +2,12 @@
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runshelf.environment import variable
-from runshelf.store.run import Run
+
+if TYPE_CHECKING:  # `--help` must not import NumPy
+    from runshelf.store.run import Run
 
 
 def default_home() -> Path:
@@ -18,7 +21,7 @@ def from_here(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def name_on_command_line(run: Run) -> str:
+def name_on_command_line(run: "Run") -> str:
     """Return a run's short id, or its folder if it is not in the default home."""
     folder = run.folder.resolve()
     default = default_home().resolve() / "runs"
