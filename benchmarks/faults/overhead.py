@@ -1,4 +1,4 @@
-"""Measure what the identities of an update cost, as a share of its CPU time.
+"""Measure what the identities of an update cost, and `action_match`, as a share of its CPU time.
 
     python benchmarks/faults/overhead.py
 
@@ -22,7 +22,9 @@ from backflip.algorithms.parts.stochastic_policy import ActionInfo, Actor
 from backflip.algorithms.registry import entry_of
 from backflip.core.replay.layout import Sampled
 from backflip.core.types import Transition
+from backflip.drivers.action_match import action_match
 from backflip.envs.native.cartpole import CartPole
+from backflip.envs.native.pendulum import Pendulum
 from backflip.networks.actor_critic import actor_critic
 from backflip.networks.q_network import q_network
 
@@ -39,6 +41,9 @@ def main() -> None:
         _print(name, _seconds(update, times) * every, _seconds(look, 200))
     update, look = _dqn()
     _print("dqn", _seconds(update, 2), _seconds(look, 200))
+    for name in ("sac", "td3"):
+        update, look = _with_critics(name)
+        _print(f"{name}, action_match", _seconds(update, 1), _seconds(look, 200))
 
 
 def _print(name: str, update: float, look: float) -> None:
@@ -90,6 +95,32 @@ def _dqn() -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
         return 1e-9 * algorithm.update(state, now, KEY)[1]["grad_norm"]
 
     return update, look
+
+
+def _with_critics(name: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return an update, and the comparison of the rollout's actions with the policy."""
+    entry, spec = entry_of(name), Pendulum().spec
+    config: Any = entry.config()
+    algorithm = entry.build(config, spec)
+    state = algorithm.init(0)
+    shapes = (config.rollout_length, config.num_envs), (config.rollout_length, config.batch_size)
+    rollout, drawn = (_continuous(shape) for shape in shapes)
+    one = jnp.ones(drawn.valid.shape)
+    drawn = drawn._replace(extra=Sampled(0.99 * one, one.astype(jnp.int32), one))
+
+    def look(x: Any) -> Any:
+        return 1e-9 * action_match(algorithm, state, _moved(rollout, x), KEY)["action_match"]
+
+    def update(x: Any) -> Any:
+        return 1e-9 * algorithm.update(state, _moved(drawn, x), KEY)[1]["critic_grad_norm"]
+
+    return update, look
+
+
+def _continuous(shape: tuple[int, int]) -> Transition:
+    rows = _rows(shape)
+    obs, after = rows.obs[..., :3], rows.next_obs[..., :3]
+    return rows._replace(obs=obs, next_obs=after, action=rows.obs[..., 3:])
 
 
 def _rows(shape: tuple[int, int]) -> Transition:
