@@ -178,6 +178,12 @@ SAMPLES = {
         **GAMMA,
     ),
     "PV-LOSS": both("ppo", 6.0, {"value_loss": 1e6}, {"value_loss": 1.0}),
+    "Q-LOSS": both(
+        "sac",
+        50.0,
+        {"q_loss": 25e6, "episode_return_mean": -100.0},
+        {"q_loss": 2500.0, "episode_return_mean": -100.0},
+    ),
     "Q-BOUND": both("dqn", 10.0, _reward | {"q_mean": 1000.0}, _reward | {"q_mean": 20.0}, **GAMMA),
     "Q-TARGET-WRONG": both("dqn", 0.2, {"target_error_max": 0.2}, {"target_error_max": 1e-7}),
     "Q-TARGET-STILL": both(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,9 @@ from backflip.doctor.causes import BY_ID as CAUSES
 from backflip.doctor.check import Running
 from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, rank, run_check
 from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
-from backflip.doctor.log import Signal
+from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
+from backflip.doctor.rolling_means import error_of_rise
 from backflip.doctor.signals import SIGNALS
 
 RETURN = "episode_return_mean"
@@ -369,3 +371,59 @@ def test_a_bandit_needs_no_discount():
     longer = diagnose(log("dqn", {"discount": 0.0}, **of | {"episode_length_mean": 9.0}))
     assert [one.check.id for one in longer.findings] == ["GAMMA-H"]
     assert longer.causes[0].cause.id == "discount"
+
+
+def rolling(episodes: Any, steps_per_row: int, library: str = "sb3") -> Log:
+    """A log of means of the last 100 episodes of 200 env steps, as Stable-Baselines3 has it."""
+    x = np.arange(steps_per_row, 200 * len(episodes) + 1, steps_per_row, dtype=np.float64)
+    done = np.maximum((x / 200).astype(int), 1)
+    mean = np.asarray([episodes[max(0, n - 100) : n].mean() for n in done])
+    signals = {
+        "episode_return_mean": Signal(x, mean, "rollout/ep_rew_mean"),
+        "episode_length_mean": Signal(x, np.full(len(x), 200.0), "rollout/ep_len_mean"),
+    }
+    return Log("rolling", library, signals, algorithm="ppo", env="Task-v0", planned=x[-1])
+
+
+@pytest.mark.parametrize("episodes_per_row", [2, 10])
+def test_a_mean_of_few_first_episodes_is_no_return_of_the_untrained_policy(episodes_per_row):
+    rng = np.random.default_rng(4)
+    flat = [rolling(rng.normal(-1200, 250, 1500), 200 * episodes_per_row) for _ in range(20)]
+    worse = [{one.check.id for one in diagnose(of).findings} for of in flat]
+    assert sum("ENV-WORSE" in found for found in worse) <= 1
+    fallen = rolling(rng.normal(np.linspace(-1200, -3000, 1500), 250), 200 * episodes_per_row)
+    assert "ENV-WORSE" in {one.check.id for one in diagnose(fallen).findings}
+
+
+def test_the_deviation_of_a_return_is_known_from_rolling_means():
+    rng = np.random.default_rng(5)
+    means = rolling(rng.normal(0.0, 250.0, 40_000), 2_000)
+    expected = 250.0 * math.sqrt(1 / 20 + 1 / 100)  # the median of three rows of ten episodes
+    returns = means.signals[RETURN]
+    assert error_of_rise(means, returns) == pytest.approx(expected, rel=0.1)
+    assert error_of_rise(replace(means, library="cleanrl"), returns) == 0.0
+
+
+def test_a_return_that_rises_late_is_judged_at_the_end():
+    late = np.where(T < 0.7, 0.0, T - 0.7)
+    found = diagnose(log("ppo", episode_return_mean=late))
+    assert not {"ENV-NOTHING", "ENV-EQUAL"} & {one.check.id for one in found.remarks}
+    assert found.progress
+
+
+def test_nothing_is_said_of_no_effect_where_the_return_is_bad():
+    dropped = np.where(T < 0.5, 400.0 * T, 10.0)
+    found = diagnose(log("ppo", episode_return_mean=dropped, approx_kl=33.0))
+    assert {"ENV-DROP", "PI-KL-HIGH"} <= {one.check.id for one in found.findings}
+    assert not found.progress
+    assert "no effect" not in found.verdict
+
+
+def test_the_loss_of_large_returns_is_no_finding_in_other_libraries():
+    signals = {"value_loss": 8000.0 - 7950.0 * T, "episode_return_mean": -1300.0 + 1100.0 * T}
+    own = log("ppo", **signals)
+    assert "PV-LOSS" in {one.check.id for one in diagnose(own).findings}
+    theirs = diagnose(replace(own, library="sb3"))
+    assert "PV-LOSS" not in {one.check.id for one in theirs.findings}
+    huge = log("ppo", **signals | {"value_loss": 1e9 * T})
+    assert "PV-LOSS" in {one.check.id for one in diagnose(replace(huge, library="sb3")).findings}

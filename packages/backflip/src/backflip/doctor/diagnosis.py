@@ -20,6 +20,7 @@ TRUST = {"identity": 1.0, "setting": 1.0, "calibrated": 0.6, "convention": 0.6}
 SILENT = 0.25  # factor of that exponent for a check that found nothing; tuned, see docs/faults.md
 MOST_EXPECTED = 0.9  # of the prior, for causes that a person expected: others stay possible
 LEAST_EXPECTED = 0.01
+RETURN = "episode_return_mean"
 FEWEST = 10  # logged points; below, nothing can be said
 
 
@@ -74,7 +75,8 @@ class Diagnosis(NamedTuple):
         fine: checks within their limits.
         unchecked: checks that were not made.
         causes: the most probable first; empty without findings.
-        progress: whether the return rose beyond its spread; None if unknown.
+        progress: whether the return rose beyond its spread, and no check of the return found
+            anything; None if unknown.
     """
 
     log: Log
@@ -139,6 +141,8 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         for says in ("finding", "warning", "remark")
     )
     progress = next((not m.is_found for m in measured if m.check.id == "ENV-NOTHING"), None)
+    if any(one.check.needs == (RETURN,) for one in findings):
+        progress = False
     return Diagnosis(
         log,
         findings,

@@ -20,6 +20,7 @@ from backflip.doctor.measures import (
 
 EARLY, LATE = 0.2, 0.6
 FEWEST = 10  # points
+TIMES_A_RETURN = 10.0
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
@@ -38,6 +39,20 @@ def _beyond_bound(log: Log) -> Running | None:
     bound = size._replace(y=size.y / (1.0 - discount))
     found = smoothed(together(log.signals["q_mean"], bound, ratio))
     return or_none(largest(Running(found.x, np.abs(found.value))))
+
+
+def _loss_beyond_returns(log: Log) -> Running | None:
+    """Return the root of the loss over the largest |return| so far; not of learned rewards.
+
+    A value of 0 everywhere is wrong by about a return, so that sound errors are smaller.
+    """
+    returns = log.signals["episode_return_mean"]
+    known = np.isfinite(returns.y)
+    if log.teaches or not np.abs(returns.y[known]).any():
+        return None
+    loss, size = smoothed(log.signals["q_loss"]), np.maximum.accumulate(np.abs(returns.y[known]))
+    within = np.interp(loss.x, returns.x[known], size)
+    return or_none(largest(Running(loss.x, ratio(np.sqrt(np.maximum(loss.value, 0.0)), within))))
 
 
 def _targets_wrong(log: Log) -> Running | None:
@@ -193,6 +208,27 @@ CHECKS = (
         algorithms=OFF_POLICY,
         least_margin=0.2,
         is_pooled=True,
+    ),
+    Check(
+        "Q-LOSS",
+        "the loss of the action values is huge",
+        "root of the median loss over the largest mean return so far",
+        _loss_beyond_returns,
+        ("q_loss", "episode_return_mean"),
+        "above",
+        "convention",
+        "Values are wrong by many times what an episode returns: they diverge, or rewards have "
+        "another scale than returns.",
+        {
+            "steps-too-large": 0.5,
+            "value-targets": 0.5,
+            "target-network": 0.5,
+            "reward-scale": 0.5,
+            "discount": 0.4,
+        },
+        "values that are 0 everywhere are wrong by about a return",
+        limit=TIMES_A_RETURN,
+        algorithms=OFF_POLICY,
     ),
     Check(
         "Q-BEHIND",

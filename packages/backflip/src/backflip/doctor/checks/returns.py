@@ -17,6 +17,7 @@ from backflip.doctor.measures import (
     smoothed,
     together,
 )
+from backflip.doctor.rolling_means import FIRST, error_of_rise
 
 NEVER = 0.1  # share of the budget
 SUSTAINED = 0.1
@@ -47,26 +48,36 @@ def _falls(log: Log) -> Running | None:
 
 
 def _no_progress(log: Log) -> Running | None:
-    """Return the best rise of the return over its first values, in its noise."""
+    """Return the best rise of the return over its first values, in its noise.
+
+    A run that learns late is judged by where it ends, and not by its half.
+    """
     signal = log.signals["episode_return_mean"]
     found = smoothed(signal, 0.05)
     if len(found.x) < 10:
         return None
-    start = float(np.median(signal.y[np.isfinite(signal.y)][:3]))
-    rise = (found.value - start) / noise_of(signal, found)
-    return or_none(after(log, LATE, largest(Running(found.x, rise))))
+    rise = (found.value - _first(signal)) / noise_of(signal, found)
+    return or_none(after(log, LATE, Running(found.x, np.full(len(rise), np.fmax.reduce(rise)))))
 
 
 def _worse_than_start(log: Log) -> Running | None:
-    """Return how far the return lies below its first values, in its noise."""
+    """Return how far the return lies below its first values, in its noise.
+
+    Where values are means of the last episodes, the first are means of few.
+    """
     signal = log.signals["episode_return_mean"]
     found = smoothed(signal, 0.1)
     if len(found.x) < 20:
         return None
-    start = float(np.median(signal.y[np.isfinite(signal.y)][:3]))
-    below = np.maximum(start - found.value, 0.0) / noise_of(signal, found)
+    noise = max(noise_of(signal, found), error_of_rise(log, signal))
+    below = np.maximum(_first(signal) - found.value, 0.0) / noise
     grown = found.x >= (FIRST_OF_DQN if log.algorithm == "dqn" else 0)
     return or_none(after(log, LATE, Running(found.x[grown], below[grown])))
+
+
+def _first(signal: Signal) -> float:
+    """Return the return of the untrained policy: the median of the first values."""
+    return float(np.median(signal.y[np.isfinite(signal.y)][:FIRST]))
 
 
 def _share_of_healthy(log: Log) -> Running | None:
@@ -92,7 +103,7 @@ def _share_of_healthy(log: Log) -> Running | None:
 
 
 def _returns_equal(log: Log) -> Running | None:
-    """Return the spread of the returns so far over their size."""
+    """Return the spread of all returns over their size."""
     found = log.signals["episode_return_mean"]
     known = np.isfinite(found.y)
     x, y = found.x[known], found.y[known]
@@ -100,7 +111,8 @@ def _returns_equal(log: Log) -> Running | None:
         return None
     most, least = np.maximum.accumulate(y), np.minimum.accumulate(y)
     size = np.maximum(np.maximum.accumulate(np.abs(y)), 1e-12)
-    return or_none(after(log, LATE, Running(x, (most - least) / size)))
+    spread = (most - least) / size
+    return or_none(after(log, LATE, Running(x, np.full(len(x), spread[-1]))))
 
 
 def _no_episode(log: Log) -> Running | None:
@@ -360,7 +372,7 @@ CHECKS = (
     Check(
         "ENV-EQUAL",
         "all returns are equal",
-        "spread of the returns so far over their size, after half the budget",
+        "spread of all returns over their size, after half the budget",
         _returns_equal,
         ("episode_return_mean",),
         "below",
@@ -373,15 +385,15 @@ CHECKS = (
     ),
     Check(
         "ENV-NOEP",
-        "no episode ends",
+        "no end of an episode is logged",
         "share of the budget without the end of an episode",
         _no_episode,
         (),
         "above",
         "convention",
-        "Without ends there are no returns to look at. CleanRL's scripts with Gymnasium 1.0 log "
-        "none without a word.",
-        {"logging": 0.7, "no-reward-signal": 0.1},
+        "Without ends there are no returns to look at. Stable-Baselines3 logs none without "
+        "a Monitor (VecMonitor), and CleanRL's scripts none with Gymnasium 1.0.",
+        {"logging": 0.98, "no-reward-signal": 0.1},
         "CleanRL issue 499",
         limit=0.5,
     ),

@@ -161,7 +161,16 @@ def _targets_wrong(log: Log) -> Running | None:
 
 
 def _value_loss(log: Log) -> Running | None:
-    return or_none(log10_of(largest(smoothed(log.signals["value_loss"]))))
+    """Return log₁₀ of the largest loss.
+
+    In other libraries, where rewards may have any scale, losses of errors that are no larger than
+    a return are left out: values that begin at 0 are wrong by that much.
+    """
+    found = largest(smoothed(log.signals["value_loss"]))
+    if log.library != "backflip" and log.has("episode_return_mean"):
+        returns = float(np.fmax.reduce(np.abs(log.signals["episode_return_mean"].y)))
+        found = found._replace(value=np.where(found.value > returns**2, found.value, 1.0))
+    return or_none(log10_of(found))
 
 
 CHECKS = (
@@ -434,7 +443,8 @@ CHECKS = (
     Check(
         "PV-LOSS",
         "the loss of the values is huge",
-        "decimal logarithm of the largest median of the value loss",
+        "decimal logarithm of the largest median of the value loss; in other libraries only if its "
+        "root is larger than any mean return",
         _value_loss,
         ("value_loss",),
         "above",
