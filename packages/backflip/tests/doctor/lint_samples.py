@@ -153,6 +153,29 @@ def update(loss, optimizer):
     "L08": [
         """
 import torch
+def train(policy, opt, data):
+    for loss in data:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+def main(policy, opt, data, env):
+    for epoch in range(10):
+        train(policy, opt, data)
+        evaluate(policy, env)
+def evaluate(policy, env):
+    policy.eval()  # here
+""",
+        """
+import torch
+encoder.eval()  # here
+encoder.first.requires_grad_(False)
+def update(loss, opt):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+        """
+import torch
 def evaluate(policy):
     policy.eval()  # here
 def learn(loss, opt):
@@ -596,6 +619,59 @@ def update(optimizer, batches, net):
 """,
     ],
     "L08": [
+        """
+import torch
+def train(policy, opt, data):
+    for loss in data:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+def main(policy, opt, data, env):
+    train(policy, opt, data)
+    policy.eval()
+    evaluate(policy, env)
+""",
+        """
+import torch
+class Agent:
+    def update(self, loss, opt):
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    def play(self, env):
+        self.policy.eval()
+def main(env, seed):
+    agent = Agent(seed)
+    for step in range(100):
+        agent.update(env)
+    agent.play(env)
+for seed in range(5):
+    main(make(), seed)
+""",
+        """
+import torch
+def learn(policy, loss, opt):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+if only_play:
+    policy.eval()
+    play(policy)
+else:
+    learn(policy, make(), opt)
+""",
+        """
+import torch
+encoder.eval()
+encoder.requires_grad_(False)
+self.vision.eval()
+for parameter in self.vision.parameters():
+    parameter.requires_grad = False
+def update(loss, opt):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
         """
 import torch
 def evaluate(policy, target_policy):

@@ -10,6 +10,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = Function | ast.Module
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
 
@@ -115,6 +116,22 @@ class Source:
                 return False
         return False
 
+    def later(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the code of the same function that can run after a node, all of its loops too."""
+        leaves_loop = False
+        while not isinstance(node, (*FUNCTIONS, ast.Module)):
+            parent = self.parents[node]
+            for one in _rest_of_block(parent, node):
+                yield one
+                if isinstance(one, ast.Return | ast.Raise):
+                    return
+                leaves_loop = leaves_loop or isinstance(one, ast.Break)
+            if isinstance(parent, LOOPS):
+                if not leaves_loop:
+                    yield parent
+                leaves_loop = False
+            node = parent
+
     def without_gradients(self, node: ast.AST) -> bool:
         """Return whether torch computes no gradients here: by a context, or by a decorator."""
         while node is not self.tree:
@@ -131,6 +148,15 @@ class Source:
         """Return whether an expression is `torch.no_grad()`, or something like it."""
         name = self.dotted(node.func if isinstance(node, ast.Call) else node)
         return name.rpartition(".")[2] in ("no_grad", "inference_mode")
+
+
+def _rest_of_block(parent: ast.AST, node: ast.AST) -> list[ast.stmt]:
+    """Return the statements after a statement in its block; empty for an expression."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(parent, field, None)
+        if isinstance(block, list) and node in block:
+            return block[block.index(node) + 1 :]
+    return []
 
 
 def walk(scope: ast.AST) -> Iterator[ast.AST]:
