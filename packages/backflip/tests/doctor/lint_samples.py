@@ -138,6 +138,34 @@ def loss(q, b, gamma):
     "L07": [
         """
 import torch
+def update(loss, opt):
+    loss.backward()
+    opt.zero_grad()
+    opt.step()  # here
+""",
+        """
+import torch
+def update(self, batches):
+    for batch in batches:
+        with autocast():
+            self.loss(batch).backward()
+        self.optimizer.zero_grad()
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 0.5)
+        self.optimizer.step()  # here
+""",
+        """
+import torch
+from mine import prepare, save
+def train(net, optimizer, losses):
+    prepare(net)
+    for i, loss in enumerate(losses):
+        loss.backward()
+        optimizer.step()  # here
+        if i % 100 == 0:
+            save(net)
+""",
+        """
+import torch
 def update(loss, optimizer):
     loss.backward()
     optimizer.step()  # here
@@ -266,6 +294,15 @@ def act(self, obs):
 """,
     ],
     "L12": [
+        """
+import torch
+def perturb(net):
+    return net
+epsilon = 0.1
+for episode in range(100):
+    perturb(net)
+    epsilon += 0.001  # here
+""",
         """
 class Agent:
     def __init__(self):
@@ -600,6 +637,51 @@ def loss(q, b, gamma):
     "L07": [
         """
 import torch
+def update(net, optimizer, loss):
+    for p in net.parameters():
+        p.grad = None
+    loss.backward()
+    optimizer.step()
+""",
+        """
+import torch
+from mine import clear_gradients
+def update(net, optimizer, losses):
+    for loss in losses:
+        clear_gradients(net)
+        loss.backward()
+        optimizer.step()
+""",
+        """
+import torch
+def update(optimizer, loss, clear):
+    clear(optimizer)
+    loss.backward()
+    optimizer.step()
+""",
+        """
+import torch
+def update(actor, critic, actor_optimizer, critic_optimizer, losses):
+    losses[0].backward()
+    critic_optimizer.zero_grad()
+    actor_optimizer.step()
+    losses[1].backward()
+    torch.nn.utils.clip_grad_norm_(critic.parameters(), 1.0)
+    critic_optimizer.step()
+    actor_optimizer.zero_grad()
+def by_hand(net, optimizer, loss, gradients):
+    loss.backward()
+    optimizer.zero_grad()
+    for parameter, gradient in zip(net.parameters(), gradients):
+        parameter.grad = gradient
+    optimizer.step()
+def first_step(optimizer, scheduler):
+    optimizer.zero_grad()
+    optimizer.step()
+    scheduler.step()
+""",
+        """
+import torch
 def update(losses, optimizer, scheduler):
     optimizer.zero_grad()
     for loss in losses:
@@ -727,6 +809,30 @@ def act(self, q_values):
 """,
     ],
     "L12": [
+        """
+eps = 0
+while eps < 100:
+    run_episode()
+    eps += 1
+""",
+        """
+epsilon = 1 / 255
+for size in range(8):
+    accuracy = attack(model, epsilon)
+    epsilon += 1 / 255
+eps = 0.001
+while fgsm_attack(model, eps=eps):
+    eps *= 2
+""",
+        """
+class Agent:
+    def __init__(self):
+        self.epsilon = 0.0
+    def update(self):
+        self.epsilon += 0.001
+    def act(self, greedy, other):
+        return greedy if self.rng.random() < self.epsilon else other
+""",
         """
 epsilon, eps = 1.0, 1e-8
 epsilon *= 0.995
