@@ -350,6 +350,13 @@ model = PPO("MlpPolicy", "CartPole-v1", n_steps=500, batch_size=64)  # here
     ],
     "L14": [
         """
+def collect(buffer, rewards):
+    scaled = (rewards - rewards.mean()) / rewards.std()  # here
+    print(scaled)
+    buffer.add(scaled)
+    buffer.add(rewards - rewards.mean())  # here
+""",
+        """
 def scale(rewards):
     rewards -= rewards.mean()  # here
     return rewards
@@ -475,6 +482,17 @@ def update(net, target_net):
 """,
     ],
     "L21": [
+        """
+def twice(rewards, gamma):
+    G, returns = 0, []
+    rewards.reverse()
+    rewards = rewards[::-1]
+    for r in rewards:
+        G = r + gamma * G  # here
+        returns.append(G)
+    returns.reverse()
+    return returns
+""",
         """
 def returns_of(rewards, gamma):
     G, returns = 0, []
@@ -851,6 +869,34 @@ other = PPO("MlpPolicy", vec_env, n_steps=100, batch_size=64)
     ],
     "L14": [
         """
+def advantages_of(rewards):
+    rewards = rewards - rewards.mean(dim=1, keepdim=True)
+    return rewards / rewards.std(dim=1, keepdim=True)
+def update(rewards):
+    advantages = (rewards - rewards.mean()) / rewards.std()
+    return advantages
+""",
+        """
+import numpy as np
+def report(axes, rewards):
+    z = (rewards - rewards.mean()) / rewards.std()
+    print(f"{z} {rewards - rewards.mean()}")
+    axes.plot(rewards - rewards.mean())
+    return np.sqrt(((rewards - rewards.mean()) ** 2).mean())
+""",
+        """
+def label(reward_model, clips):
+    r = reward_model(clips)
+    rewards = (r - r.mean()) / r.std()
+    return rewards
+""",
+        """
+class PreferenceTrainer:
+    def train(self, rewards):
+        rewards = (rewards - rewards.mean()) / rewards.std()
+        self.agent.store(rewards)
+""",
+        """
 def centre(rewards, advantages, returns):
     advantages = (advantages - advantages.mean()) / advantages.std()
     returns = returns - returns.mean()
@@ -978,6 +1024,45 @@ def update(pairs, tau=0.995):
 """,
     ],
     "L21": [
+        """
+def in_place(rewards, gamma):
+    rewards.reverse()
+    G, returns = 0, []
+    for r in rewards:
+        G = r + gamma * G
+        returns.append(G)
+    return returns[::-1]
+def by_name(rewards, gamma):
+    G, returns = 0, []
+    rewards = list(reversed(rewards))
+    for reward in rewards:
+        G = reward + gamma * G
+        returns.append(G)
+    return returns[::-1]
+def by_index(rewards, gamma):
+    G, returns = 0, []
+    turned = rewards[::-1]
+    for t in range(len(rewards)):
+        G = rewards[len(rewards) - 1 - t] + gamma * G
+        returns.append(G)
+    for t in range(len(rewards)):
+        G = turned[t] + gamma * G
+        returns.append(G)
+""",
+        """
+def running(rewards, gamma):
+    R = 0.0
+    for r in rewards:
+        R = r + gamma * R
+        yield R
+def scale(rewards, gamma, spread):
+    R, scaled = 0.0, []
+    for r in rewards:
+        R = r + gamma * R
+        spread.update(R)
+        scaled.append(r / spread.std)
+    return scaled
+""",
         """
 def running(rewards, gamma):
     total = 0
