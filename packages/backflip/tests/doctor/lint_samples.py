@@ -3,6 +3,31 @@
 BAD: dict[str, list[str]] = {
     "L01": [
         """
+import gymnasium as gym
+class Grid(gym.Env):
+    def step(self, action):
+        if self.time == 100:
+            return 0, 0.0, False, True, {}
+        return 0, 0.0, self.won(), False, {}
+def target(q, gamma):
+    env = Grid()
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + gamma * q(obs) * (1 - done)  # here
+""",
+        """
+import gymnasium as gym
+from gymnasium.wrappers import TimeLimit
+class Grid(gym.Env):
+    def step(self, action):
+        return 0, 0.0, self.won(), False, {}
+env = TimeLimit(Grid(), 100)
+def target(q, gamma):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + gamma * q(obs) * (1 - done)  # here
+""",
+        """
 def collect(env, memory):
     obs, reward, terminated, truncated, _ = env.step(0)
     done = terminated or truncated
@@ -34,6 +59,13 @@ def target(env, q):
 """,
     ],
     "L02": [
+        """
+import gymnasium as gym
+def log(infos, write):
+    for info in infos["final_info"]:  # here
+        if info and "episode" in info:
+            write(info["episode"]["r"])
+""",
         """
 import gymnasium as gym
 if "final_info" in infos:  # here
@@ -374,6 +406,15 @@ def scale(self):
     "L15": [
         """
 from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]), norm_obs=True)  # here
+model = PPO("MlpPolicy", venv)
+model.learn(1000, callback=CheckpointCallback(1000, "runs", save_vecnormalize=False))
+model.save("policy")
+""",
+        """
+from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 venv = VecNormalize(DummyVecEnv([make]))  # here
 model = PPO("MlpPolicy", venv)
@@ -523,6 +564,31 @@ venv.save("statistics")
         """
 for step in range(10):
     try:
+        agent.update(batch)
+    except Exception:  # here
+        pass
+    try:
+        obs, reward, terminated, truncated, info = envs.step(actions)
+    except:  # here
+        continue
+""",
+        """
+def train(model):
+    last = None
+    try:
+        model.learn(1000)
+    except Exception as error:  # here
+        last = error
+    print(last)
+    while True:
+        try:
+            model.learn(1000)
+        except Exception:  # here
+            break
+""",
+        """
+for step in range(10):
+    try:
         model.learn(1000)
     except Exception as error:  # here
         print(error)
@@ -538,6 +604,19 @@ except:  # here
 
 GOOD: dict[str, list[str]] = {
     "L01": [
+        """
+import gymnasium as gym
+class Grid(gym.Env):
+    def step(self, action):
+        if self.lost:
+            return 0, -1.0, True, False, {}
+        return 0, 0.0, self.won(), False, {}
+def target(q, gamma):
+    env = Grid()
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + gamma * q(obs) * (1 - done)
+""",
         """
 def collect(env, memory, reward_log):
     obs, reward, terminated, truncated, _ = env.step(0)
@@ -574,6 +653,22 @@ def advantage(self, rewards, values, terminated, truncated):
 """,
     ],
     "L02": [
+        """
+import gymnasium as gym
+def log(infos, write):
+    if "final_info" in infos:
+        for info in infos["final_info"]:
+            if info and "episode" in info:
+                write(info["episode"]["r"])
+    elif "episode" in infos:
+        write(infos["episode"]["r"])
+    return infos.get("final_obs", infos.get("final_observation"))
+""",
+        """
+import gymnasium as gym
+old = gym.__version__.startswith("0.")
+last = infos["final_info"] if old else infos["episode"]
+""",
         """
 import gymnasium
 from gymnasium.vector import AutoresetMode
@@ -905,6 +1000,32 @@ def centre(rewards, advantages, returns):
     ],
     "L15": [
         """
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]))
+model = PPO("MlpPolicy", venv)
+model.learn(1000, callback=CheckpointCallback(1000, "runs", save_vecnormalize=True))
+model.save("policy")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]), norm_obs=False)
+model = PPO("MlpPolicy", venv)
+model.save("policy")
+test = DummyVecEnv([make])
+evaluate_policy(model, test)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]), **options)
+model = PPO("MlpPolicy", venv)
+model.save("policy")
+""",
+        """
 import gymnasium as gym
 from stable_baselines3 import PPO
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -918,6 +1039,13 @@ evaluate_policy(model, test)
 """,
     ],
     "L16": [
+        """
+import gymnasium as gym
+options = dict(frameskip=1)
+env = gym.wrappers.AtariPreprocessing(gym.make("ALE/Pong-v5", **options))
+def other(**options):
+    return gym.wrappers.AtariPreprocessing(gym.make("ALE/Pong-v5"), **options)
+""",
         """
 import gymnasium as gym
 from stable_baselines3.common.atari_wrappers import MaxAndSkipEnv
@@ -1096,6 +1224,43 @@ venv.save("statistics")
 """,
     ],
     "L23": [
+        """
+for step in range(10):
+    try:
+        agent.learn()
+    except Exception:
+        agent.save("crashed")
+        break
+""",
+        """
+def train(model, errors, results):
+    stopped = None
+    try:
+        model.learn(1000)
+    except Exception as error:
+        stopped = error
+    try:
+        model.learn(1000)
+    except Exception as error:
+        errors.append(error)
+    try:
+        model.learn(1000)
+    except Exception as error:
+        results.put(error)
+    if stopped or errors:
+        raise stopped or ExceptionGroup("training", errors)
+""",
+        """
+try:
+    progress.update(1)
+    env.step(action)
+except Exception:
+    env = make()
+try:
+    progress.update(1)
+except Exception:
+    pass
+""",
         """
 try:
     model.learn(1000)
