@@ -3,6 +3,12 @@
 BAD: dict[str, list[str]] = {
     "L01": [
         """
+def target(env, q):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + 0.99 * (1 - done) * q(obs)  # here
+""",
+        """
 import gymnasium as gym
 class Grid(gym.Env):
     def step(self, action):
@@ -117,6 +123,15 @@ def collect(memory):
 """,
     ],
     "L05": [
+        """
+import torch
+import torch.nn.functional as F
+def update(q, opt, s, a, r, s2, term):
+    y = r + .99 * (1 - term) * q(s2).max(1)[0]  # here
+    loss = F.mse_loss(q(s).gather(1, a).squeeze(1), y)
+    opt.zero_grad()
+    loss.backward()
+""",
         """
 import torch
 def update(self, b):
@@ -605,6 +620,13 @@ except:  # here
 GOOD: dict[str, list[str]] = {
     "L01": [
         """
+def smooth(env, value):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    value = 0.01 * reward + 0.99 * value * (1 - done)
+    return value
+""",
+        """
 import gymnasium as gym
 class Grid(gym.Env):
     def step(self, action):
@@ -713,6 +735,18 @@ buffer.add(obs, next_obs, 0, reward, terminated)
 """,
     ],
     "L05": [
+        """
+import torch
+import torch.nn.functional as F
+def update(q, head, opt, s, s2, r, term, average):
+    smooth = 0.01 * r + 0.99 * q(s)
+    weighted = r + 0.5 * q(s)
+    with torch.no_grad():
+        y = r + 0.99 * (1 - term) * q(s2)
+    loss = F.mse_loss(q(s), y) + F.mse_loss(smooth, average) + F.mse_loss(weighted, average)
+    opt.zero_grad()
+    loss.backward()
+""",
         """
 import torch
 def update(q_net, target_net, b, gamma, opt):

@@ -10,6 +10,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = Function | ast.Module
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SMALLEST_DISCOUNT = 0.9  # a smaller number before a value may be a weight
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
@@ -283,3 +284,35 @@ def has_word(name: str, *words: str) -> bool:
 def is_discount(name: str) -> bool:
     """Return whether a name is that of a discount."""
     return has_word(name.rpartition(".")[2], "gamma", "discount") or name == "γ"
+
+
+def discounts(node: ast.AST) -> bool:
+    """Return whether a discount is in code: by its name, or as the number in `r + 0.99 * q`."""
+    return any(map(is_discount, names_in(node))) or any(map(_adds_a_share, ast.walk(node)))
+
+
+def _adds_a_share(node: ast.AST) -> bool:
+    """Return whether code is `r + 0.99 * x`; what r is multiplied by too is an average."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return False
+    for plain, product in ((node.left, node.right), (node.right, node.left)):
+        if not _is_product(plain) and any(map(_is_usual_discount, _factors(product))):
+            return True
+    return False
+
+
+def _is_product(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+
+
+def _factors(node: ast.expr) -> list[ast.expr]:
+    """Return the factors of a product; empty for anything else."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return []
+    sides = node.left, node.right
+    return [one for side in sides for one in (_factors(side) or [side])]
+
+
+def _is_usual_discount(node: ast.expr) -> bool:
+    value = number(node) if isinstance(node, ast.Constant) else None
+    return value is not None and SMALLEST_DISCOUNT <= value < 1

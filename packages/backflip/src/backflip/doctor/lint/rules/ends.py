@@ -9,8 +9,8 @@ from backflip.doctor.lint.source import (
     Source,
     arguments,
     assignments,
+    discounts,
     has_word,
-    is_discount,
     last_word,
     names_in,
     walk,
@@ -33,7 +33,7 @@ def _truncation_masks(source: Source) -> Iterator[Hit]:
         for statement in _statements(scope):
             names = names_in(statement)
             used = (masks & names) or _negates(statement, done)
-            if used and any(map(is_discount, names)) and any(map(_is_value, names)):
+            if used and discounts(statement) and any(map(_is_value, names)):
                 seen = "the bootstrapped value is multiplied by 0 where an episode is truncated"
                 yield Hit(statement, seen)
                 break
@@ -66,7 +66,7 @@ def _masks_a_value(statement: ast.stmt) -> bool:
     """Return whether a statement has γ, a value, and 1 - done."""
     names = names_in(statement)
     ends = {name for name in names if has_word(name.rpartition(".")[2], "done", "terminal")}
-    if not any(map(is_discount, names)) or not _negates(statement, ends):
+    if not discounts(statement) or not _negates(statement, ends):
         return False
     return any(map(_is_value, names))
 
@@ -208,9 +208,7 @@ def _bootstraps_truncated(scope: Scope) -> bool:
     """Return whether the value of the last state is added where an episode is truncated."""
     for statement in _statements(scope):
         names = names_in(statement)
-        if any(map(is_discount, names)) and any(
-            has_word(name, "trunc", "timeout") for name in names
-        ):
+        if discounts(statement) and any(has_word(name, "trunc", "timeout") for name in names):
             return True
     return False
 
