@@ -228,6 +228,31 @@ def update(loss, optimizer):
     "L08": [
         """
 import torch
+for step in range(100):
+    opt.zero_grad()
+    loss(policy).backward()
+    opt.step()
+    if step % 10 == 0:
+        policy.eval()  # here
+        evaluate(policy)
+""",
+        """
+import torch
+class Agent:
+    def act(self, obs):
+        self.net.eval()  # here
+        return self.net(obs)
+    def update(self, batch):
+        self.opt.zero_grad()
+        loss(self.net, batch).backward()
+        self.opt.step()
+agent = Agent()
+for step in range(100):
+    agent.act(obs)
+    agent.update(batch)
+""",
+        """
+import torch
 def train(policy, opt, data):
     for loss in data:
         opt.zero_grad()

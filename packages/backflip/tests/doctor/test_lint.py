@@ -89,6 +89,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_checked(
     assert len(found["unread"]) == 5
     for name in ("broken", "bytes", "null", "deep", "large"):
         assert any(f"{name}.py" in why and "\n" not in why for why in found["unread"]), name
+    assert not any("None" in why or why.endswith(": ") for why in found["unread"])
 
 
 def test_the_command_says_what_why_and_what_to_write(

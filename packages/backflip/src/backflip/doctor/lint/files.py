@@ -85,7 +85,9 @@ def lint_text(path: Path, text: str, rules: Iterable[Rule] = RULES) -> list[Find
 def _why(error: Exception) -> str:
     """Return where a program is no Python, and why; newer syntax is wrong to an older Python."""
     if not isinstance(error, SyntaxError):
-        return f": {error}"
+        return f": {error or 'too much is nested in it'}"
+    if error.lineno is None:  # of the whole file: a null byte
+        return f": {error.msg}"
     said = f", line {error.lineno}: {error.msg}"
     if isinstance(error, IndentationError):
         return said
