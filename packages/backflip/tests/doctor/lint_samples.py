@@ -3,6 +3,37 @@
 BAD: dict[str, list[str]] = {
     "L01": [
         """
+def target(env, q):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + 0.99 * (1 - done) * q(obs)  # here
+""",
+        """
+import gymnasium as gym
+class Grid(gym.Env):
+    def step(self, action):
+        if self.time == 100:
+            return 0, 0.0, False, True, {}
+        return 0, 0.0, self.won(), False, {}
+def target(q, gamma):
+    env = Grid()
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + gamma * q(obs) * (1 - done)  # here
+""",
+        """
+import gymnasium as gym
+from gymnasium.wrappers import TimeLimit
+class Grid(gym.Env):
+    def step(self, action):
+        return 0, 0.0, self.won(), False, {}
+env = TimeLimit(Grid(), 100)
+def target(q, gamma):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + gamma * q(obs) * (1 - done)  # here
+""",
+        """
 def collect(env, memory):
     obs, reward, terminated, truncated, _ = env.step(0)
     done = terminated or truncated
@@ -34,6 +65,13 @@ def target(env, q):
 """,
     ],
     "L02": [
+        """
+import gymnasium as gym
+def log(infos, write):
+    for info in infos["final_info"]:  # here
+        if info and "episode" in info:
+            write(info["episode"]["r"])
+""",
         """
 import gymnasium as gym
 if "final_info" in infos:  # here
@@ -87,6 +125,15 @@ def collect(memory):
     "L05": [
         """
 import torch
+import torch.nn.functional as F
+def update(q, opt, s, a, r, s2, term):
+    y = r + .99 * (1 - term) * q(s2).max(1)[0]  # here
+    loss = F.mse_loss(q(s).gather(1, a).squeeze(1), y)
+    opt.zero_grad()
+    loss.backward()
+""",
+        """
+import torch
 def update(self, b):
     next_q = self.model(b.next_states).max(1)[0]
     target = b.r + self.gamma * next_q * (1 - b.done)  # here
@@ -138,6 +185,34 @@ def loss(q, b, gamma):
     "L07": [
         """
 import torch
+def update(loss, opt):
+    loss.backward()
+    opt.zero_grad()
+    opt.step()  # here
+""",
+        """
+import torch
+def update(self, batches):
+    for batch in batches:
+        with autocast():
+            self.loss(batch).backward()
+        self.optimizer.zero_grad()
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 0.5)
+        self.optimizer.step()  # here
+""",
+        """
+import torch
+from mine import prepare, save
+def train(net, optimizer, losses):
+    prepare(net)
+    for i, loss in enumerate(losses):
+        loss.backward()
+        optimizer.step()  # here
+        if i % 100 == 0:
+            save(net)
+""",
+        """
+import torch
 def update(loss, optimizer):
     loss.backward()
     optimizer.step()  # here
@@ -151,6 +226,54 @@ def update(loss, optimizer):
 """,
     ],
     "L08": [
+        """
+import torch
+for step in range(100):
+    opt.zero_grad()
+    loss(policy).backward()
+    opt.step()
+    if step % 10 == 0:
+        policy.eval()  # here
+        evaluate(policy)
+""",
+        """
+import torch
+class Agent:
+    def act(self, obs):
+        self.net.eval()  # here
+        return self.net(obs)
+    def update(self, batch):
+        self.opt.zero_grad()
+        loss(self.net, batch).backward()
+        self.opt.step()
+agent = Agent()
+for step in range(100):
+    agent.act(obs)
+    agent.update(batch)
+""",
+        """
+import torch
+def train(policy, opt, data):
+    for loss in data:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+def main(policy, opt, data, env):
+    for epoch in range(10):
+        train(policy, opt, data)
+        evaluate(policy, env)
+def evaluate(policy, env):
+    policy.eval()  # here
+""",
+        """
+import torch
+encoder.eval()  # here
+encoder.first.requires_grad_(False)
+def update(loss, opt):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
         """
 import torch
 def evaluate(policy):
@@ -244,6 +367,15 @@ def act(self, obs):
     ],
     "L12": [
         """
+import torch
+def perturb(net):
+    return net
+epsilon = 0.1
+for episode in range(100):
+    perturb(net)
+    epsilon += 0.001  # here
+""",
+        """
 class Agent:
     def __init__(self):
         self.epsilon_growth = 1.005
@@ -290,6 +422,13 @@ model = PPO("MlpPolicy", "CartPole-v1", n_steps=500, batch_size=64)  # here
     ],
     "L14": [
         """
+def collect(buffer, rewards):
+    scaled = (rewards - rewards.mean()) / rewards.std()  # here
+    print(scaled)
+    buffer.add(scaled)
+    buffer.add(rewards - rewards.mean())  # here
+""",
+        """
 def scale(rewards):
     rewards -= rewards.mean()  # here
     return rewards
@@ -305,6 +444,15 @@ def scale(self):
 """,
     ],
     "L15": [
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]), norm_obs=True)  # here
+model = PPO("MlpPolicy", venv)
+model.learn(1000, callback=CheckpointCallback(1000, "runs", save_vecnormalize=False))
+model.save("policy")
+""",
         """
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
@@ -416,6 +564,17 @@ def update(net, target_net):
     ],
     "L21": [
         """
+def twice(rewards, gamma):
+    G, returns = 0, []
+    rewards.reverse()
+    rewards = rewards[::-1]
+    for r in rewards:
+        G = r + gamma * G  # here
+        returns.append(G)
+    returns.reverse()
+    return returns
+""",
+        """
 def returns_of(rewards, gamma):
     G, returns = 0, []
     for t in range(len(rewards)):
@@ -445,6 +604,31 @@ venv.save("statistics")
         """
 for step in range(10):
     try:
+        agent.update(batch)
+    except Exception:  # here
+        pass
+    try:
+        obs, reward, terminated, truncated, info = envs.step(actions)
+    except:  # here
+        continue
+""",
+        """
+def train(model):
+    last = None
+    try:
+        model.learn(1000)
+    except Exception as error:  # here
+        last = error
+    print(last)
+    while True:
+        try:
+            model.learn(1000)
+        except Exception:  # here
+            break
+""",
+        """
+for step in range(10):
+    try:
         model.learn(1000)
     except Exception as error:  # here
         print(error)
@@ -460,6 +644,26 @@ except:  # here
 
 GOOD: dict[str, list[str]] = {
     "L01": [
+        """
+def smooth(env, value):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    value = 0.01 * reward + 0.99 * value * (1 - done)
+    return value
+""",
+        """
+import gymnasium as gym
+class Grid(gym.Env):
+    def step(self, action):
+        if self.lost:
+            return 0, -1.0, True, False, {}
+        return 0, 0.0, self.won(), False, {}
+def target(q, gamma):
+    env = Grid()
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    return reward + gamma * q(obs) * (1 - done)
+""",
         """
 def collect(env, memory, reward_log):
     obs, reward, terminated, truncated, _ = env.step(0)
@@ -496,6 +700,22 @@ def advantage(self, rewards, values, terminated, truncated):
 """,
     ],
     "L02": [
+        """
+import gymnasium as gym
+def log(infos, write):
+    if "final_info" in infos:
+        for info in infos["final_info"]:
+            if info and "episode" in info:
+                write(info["episode"]["r"])
+    elif "episode" in infos:
+        write(infos["episode"]["r"])
+    return infos.get("final_obs", infos.get("final_observation"))
+""",
+        """
+import gymnasium as gym
+old = gym.__version__.startswith("0.")
+last = infos["final_info"] if old else infos["episode"]
+""",
         """
 import gymnasium
 from gymnasium.vector import AutoresetMode
@@ -542,6 +762,18 @@ buffer.add(obs, next_obs, 0, reward, terminated)
     "L05": [
         """
 import torch
+import torch.nn.functional as F
+def update(q, head, opt, s, s2, r, term, average):
+    smooth = 0.01 * r + 0.99 * q(s)
+    weighted = r + 0.5 * q(s)
+    with torch.no_grad():
+        y = r + 0.99 * (1 - term) * q(s2)
+    loss = F.mse_loss(q(s), y) + F.mse_loss(smooth, average) + F.mse_loss(weighted, average)
+    opt.zero_grad()
+    loss.backward()
+""",
+        """
+import torch
 def update(q_net, target_net, b, gamma, opt):
     with torch.no_grad():
         target = b.r + gamma * q_net(b.next_obs).max(1)[0]
@@ -577,6 +809,51 @@ def loss(q, b, gamma):
     "L07": [
         """
 import torch
+def update(net, optimizer, loss):
+    for p in net.parameters():
+        p.grad = None
+    loss.backward()
+    optimizer.step()
+""",
+        """
+import torch
+from mine import clear_gradients
+def update(net, optimizer, losses):
+    for loss in losses:
+        clear_gradients(net)
+        loss.backward()
+        optimizer.step()
+""",
+        """
+import torch
+def update(optimizer, loss, clear):
+    clear(optimizer)
+    loss.backward()
+    optimizer.step()
+""",
+        """
+import torch
+def update(actor, critic, actor_optimizer, critic_optimizer, losses):
+    losses[0].backward()
+    critic_optimizer.zero_grad()
+    actor_optimizer.step()
+    losses[1].backward()
+    torch.nn.utils.clip_grad_norm_(critic.parameters(), 1.0)
+    critic_optimizer.step()
+    actor_optimizer.zero_grad()
+def by_hand(net, optimizer, loss, gradients):
+    loss.backward()
+    optimizer.zero_grad()
+    for parameter, gradient in zip(net.parameters(), gradients):
+        parameter.grad = gradient
+    optimizer.step()
+def first_step(optimizer, scheduler):
+    optimizer.zero_grad()
+    optimizer.step()
+    scheduler.step()
+""",
+        """
+import torch
 def update(losses, optimizer, scheduler):
     optimizer.zero_grad()
     for loss in losses:
@@ -596,6 +873,59 @@ def update(optimizer, batches, net):
 """,
     ],
     "L08": [
+        """
+import torch
+def train(policy, opt, data):
+    for loss in data:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+def main(policy, opt, data, env):
+    train(policy, opt, data)
+    policy.eval()
+    evaluate(policy, env)
+""",
+        """
+import torch
+class Agent:
+    def update(self, loss, opt):
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    def play(self, env):
+        self.policy.eval()
+def main(env, seed):
+    agent = Agent(seed)
+    for step in range(100):
+        agent.update(env)
+    agent.play(env)
+for seed in range(5):
+    main(make(), seed)
+""",
+        """
+import torch
+def learn(policy, loss, opt):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+if only_play:
+    policy.eval()
+    play(policy)
+else:
+    learn(policy, make(), opt)
+""",
+        """
+import torch
+encoder.eval()
+encoder.requires_grad_(False)
+self.vision.eval()
+for parameter in self.vision.parameters():
+    parameter.requires_grad = False
+def update(loss, opt):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
         """
 import torch
 def evaluate(policy, target_policy):
@@ -652,6 +982,30 @@ def act(self, q_values):
     ],
     "L12": [
         """
+eps = 0
+while eps < 100:
+    run_episode()
+    eps += 1
+""",
+        """
+epsilon = 1 / 255
+for size in range(8):
+    accuracy = attack(model, epsilon)
+    epsilon += 1 / 255
+eps = 0.001
+while fgsm_attack(model, eps=eps):
+    eps *= 2
+""",
+        """
+class Agent:
+    def __init__(self):
+        self.epsilon = 0.0
+    def update(self):
+        self.epsilon += 0.001
+    def act(self, greedy, other):
+        return greedy if self.rng.random() < self.epsilon else other
+""",
+        """
 epsilon, eps = 1.0, 1e-8
 epsilon *= 0.995
 epsilon = max(0.05, epsilon * 0.99)
@@ -669,6 +1023,34 @@ other = PPO("MlpPolicy", vec_env, n_steps=100, batch_size=64)
     ],
     "L14": [
         """
+def advantages_of(rewards):
+    rewards = rewards - rewards.mean(dim=1, keepdim=True)
+    return rewards / rewards.std(dim=1, keepdim=True)
+def update(rewards):
+    advantages = (rewards - rewards.mean()) / rewards.std()
+    return advantages
+""",
+        """
+import numpy as np
+def report(axes, rewards):
+    z = (rewards - rewards.mean()) / rewards.std()
+    print(f"{z} {rewards - rewards.mean()}")
+    axes.plot(rewards - rewards.mean())
+    return np.sqrt(((rewards - rewards.mean()) ** 2).mean())
+""",
+        """
+def label(reward_model, clips):
+    r = reward_model(clips)
+    rewards = (r - r.mean()) / r.std()
+    return rewards
+""",
+        """
+class PreferenceTrainer:
+    def train(self, rewards):
+        rewards = (rewards - rewards.mean()) / rewards.std()
+        self.agent.store(rewards)
+""",
+        """
 def centre(rewards, advantages, returns):
     advantages = (advantages - advantages.mean()) / advantages.std()
     returns = returns - returns.mean()
@@ -676,6 +1058,32 @@ def centre(rewards, advantages, returns):
 """,
     ],
     "L15": [
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]))
+model = PPO("MlpPolicy", venv)
+model.learn(1000, callback=CheckpointCallback(1000, "runs", save_vecnormalize=True))
+model.save("policy")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]), norm_obs=False)
+model = PPO("MlpPolicy", venv)
+model.save("policy")
+test = DummyVecEnv([make])
+evaluate_policy(model, test)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+venv = VecNormalize(DummyVecEnv([make]), **options)
+model = PPO("MlpPolicy", venv)
+model.save("policy")
+""",
         """
 import gymnasium as gym
 from stable_baselines3 import PPO
@@ -690,6 +1098,13 @@ evaluate_policy(model, test)
 """,
     ],
     "L16": [
+        """
+import gymnasium as gym
+options = dict(frameskip=1)
+env = gym.wrappers.AtariPreprocessing(gym.make("ALE/Pong-v5", **options))
+def other(**options):
+    return gym.wrappers.AtariPreprocessing(gym.make("ALE/Pong-v5"), **options)
+""",
         """
 import gymnasium as gym
 from stable_baselines3.common.atari_wrappers import MaxAndSkipEnv
@@ -797,6 +1212,45 @@ def update(pairs, tau=0.995):
     ],
     "L21": [
         """
+def in_place(rewards, gamma):
+    rewards.reverse()
+    G, returns = 0, []
+    for r in rewards:
+        G = r + gamma * G
+        returns.append(G)
+    return returns[::-1]
+def by_name(rewards, gamma):
+    G, returns = 0, []
+    rewards = list(reversed(rewards))
+    for reward in rewards:
+        G = reward + gamma * G
+        returns.append(G)
+    return returns[::-1]
+def by_index(rewards, gamma):
+    G, returns = 0, []
+    turned = rewards[::-1]
+    for t in range(len(rewards)):
+        G = rewards[len(rewards) - 1 - t] + gamma * G
+        returns.append(G)
+    for t in range(len(rewards)):
+        G = turned[t] + gamma * G
+        returns.append(G)
+""",
+        """
+def running(rewards, gamma):
+    R = 0.0
+    for r in rewards:
+        R = r + gamma * R
+        yield R
+def scale(rewards, gamma, spread):
+    R, scaled = 0.0, []
+    for r in rewards:
+        R = r + gamma * R
+        spread.update(R)
+        scaled.append(r / spread.std)
+    return scaled
+""",
+        """
 def running(rewards, gamma):
     total = 0
     for t in range(len(rewards)):
@@ -829,6 +1283,43 @@ venv.save("statistics")
 """,
     ],
     "L23": [
+        """
+for step in range(10):
+    try:
+        agent.learn()
+    except Exception:
+        agent.save("crashed")
+        break
+""",
+        """
+def train(model, errors, results):
+    stopped = None
+    try:
+        model.learn(1000)
+    except Exception as error:
+        stopped = error
+    try:
+        model.learn(1000)
+    except Exception as error:
+        errors.append(error)
+    try:
+        model.learn(1000)
+    except Exception as error:
+        results.put(error)
+    if stopped or errors:
+        raise stopped or ExceptionGroup("training", errors)
+""",
+        """
+try:
+    progress.update(1)
+    env.step(action)
+except Exception:
+    env = make()
+try:
+    progress.update(1)
+except Exception:
+    pass
+""",
         """
 try:
     model.learn(1000)

@@ -1,6 +1,8 @@
 """`backflip lint`: every rule on programs with and without its mistake, and odd input."""
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -87,6 +89,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_checked(
     assert len(found["unread"]) == 5
     for name in ("broken", "bytes", "null", "deep", "large"):
         assert any(f"{name}.py" in why and "\n" not in why for why in found["unread"]), name
+    assert not any("None" in why or why.endswith(": ") for why in found["unread"])
 
 
 def test_the_command_says_what_why_and_what_to_write(
@@ -121,6 +124,54 @@ def test_wrong_arguments_are_one_line(
     assert main(["lint", *words]) == 2
     message = capsys.readouterr().err
     assert said in message
+    assert message.count("\n") == 1
+
+
+def test_a_syntax_error_names_the_python_that_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("x = 1\ntype X = = int\n")
+    assert main(["lint", str(file)]) == 1
+    said = capsys.readouterr().out
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert (
+        f"line 2: invalid syntax; this is Python {running}, and newer syntax may be the reason"
+        in said
+    )
+    assert "<unknown>" not in said
+    file.write_text("if x:\ny = 1\n")
+    assert main(["lint", str(file)]) == 1
+    assert "this is Python" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("names", [[], ["notes.txt"], [".venv/train.py"], ["site-packages/a.py"]])
+def test_a_folder_without_a_program_is_an_error(
+    names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    assert main(["lint", str(tmp_path)]) == 2
+    message = capsys.readouterr().err
+    assert f"`{tmp_path}` holds no Python program (.py)" in message
+    assert message.count("\n") == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_a_pipe_is_an_error_and_is_not_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "train.py"
+    os.mkfifo(pipe)
+    (tmp_path / "other.py").write_text("x = 1\n")
+    assert main(["lint", str(tmp_path)]) == 0
+    opened: list[Path] = []
+    monkeypatch.setattr("backflip.doctor.lint.files.read", lambda path: opened.append(path) or "")
+    assert main(["lint", str(pipe)]) == 2
+    assert opened == []
+    message = capsys.readouterr().err
+    assert "is neither a file nor a folder" in message
     assert message.count("\n") == 1
 
 

@@ -4,6 +4,7 @@
 """
 
 import re
+import sys
 import tokenize
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -46,7 +47,7 @@ def lint(
         on_progress: receives what is done, and the share of programs that are done.
 
     Raises:
-        UsageError: a path does not exist, or is not a Python program.
+        UsageError: a path does not exist, is not a Python program, or has none in it.
     """
     findings, unread, files = list[Finding](), list[str](), 0
     chosen, found = tuple(rules), list(programs(paths))
@@ -70,8 +71,7 @@ def lint_text(path: Path, text: str, rules: Iterable[Rule] = RULES) -> list[Find
     try:
         source = Source(path, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        where = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise UserFacingError(f"`{path}` is not Python that can be read{where}: {error}") from None
+        raise UserFacingError(f"`{path}` is not Python that can be read{_why(error)}") from None
     found = {
         Finding(rule, path, getattr(hit.node, "lineno", 1), _column(hit.node), hit.seen)
         for rule in rules
@@ -80,6 +80,22 @@ def lint_text(path: Path, text: str, rules: Iterable[Rule] = RULES) -> list[Find
     left_out = _ignored(text)
     kept = [one for one in found if one.rule.id not in left_out.get(one.line, ())]
     return sorted(kept, key=lambda one: (one.line, one.column, one.rule.id))
+
+
+def _why(error: Exception) -> str:
+    """Return where a program is no Python, and why; newer syntax is wrong to an older Python."""
+    if not isinstance(error, SyntaxError):
+        return f": {error or 'too much is nested in it'}"
+    if error.lineno is None:  # of the whole file: a null byte
+        return f": {error.msg}"
+    said = f", line {error.lineno}: {error.msg}"
+    if isinstance(error, IndentationError):
+        return said
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return (
+        f"{said}; this is Python {running}, and newer syntax may be the reason: for a program "
+        "of a newer Python, install backflip there, and run backflip lint with it"
+    )
 
 
 def _column(node: object) -> int:
@@ -100,18 +116,35 @@ def programs(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the programs among paths and in folders, each once, in order.
 
     Raises:
-        UsageError: a path does not exist, or is not a Python program.
+        UsageError: a path does not exist, is not a Python program, or has none in it.
     """
     seen: set[Path] = set()
     for path in paths:
         if not path.exists():
             raise UsageError(f"`{path}` does not exist")
-        if path.is_file() and path.suffix != ".py":
-            raise UsageError(f"`{path}` is not a Python program (.py)")
-        for one in sorted(_inside(path)) if path.is_dir() else [path]:
+        for one in _programs_of(path):
             if one not in seen:
                 seen.add(one)
                 yield one
+
+
+def _programs_of(path: Path) -> list[Path]:
+    if path.is_dir():
+        found = sorted(_inside(path))
+        if not found:
+            raise UsageError(
+                f"`{path}` holds no Python program (.py) outside of virtual environments and "
+                "builds; expected at least one"
+            )
+        return found
+    if not path.is_file():
+        raise UsageError(
+            f"`{path}` is neither a file nor a folder, but a pipe, a socket or a device; "
+            "write the program into a file, and type its name"
+        )
+    if path.suffix != ".py":
+        raise UsageError(f"`{path}` is not a Python program (.py)")
+    return [path]
 
 
 def _inside(folder: Path) -> Iterator[Path]:

@@ -10,6 +10,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = Function | ast.Module
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SMALLEST_DISCOUNT = 0.9  # a smaller number before a value may be a weight
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
 
@@ -115,6 +117,22 @@ class Source:
                 return False
         return False
 
+    def later(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the code of the same function that can run after a node, all of its loops too."""
+        leaves_loop = False
+        while not isinstance(node, (*FUNCTIONS, ast.Module)):
+            parent = self.parents[node]
+            for one in _rest_of_block(parent, node):
+                yield one
+                if isinstance(one, ast.Return | ast.Raise):
+                    return
+                leaves_loop = leaves_loop or isinstance(one, ast.Break)
+            if isinstance(parent, LOOPS):
+                if not leaves_loop:
+                    yield parent
+                leaves_loop = False
+            node = parent
+
     def without_gradients(self, node: ast.AST) -> bool:
         """Return whether torch computes no gradients here: by a context, or by a decorator."""
         while node is not self.tree:
@@ -131,6 +149,15 @@ class Source:
         """Return whether an expression is `torch.no_grad()`, or something like it."""
         name = self.dotted(node.func if isinstance(node, ast.Call) else node)
         return name.rpartition(".")[2] in ("no_grad", "inference_mode")
+
+
+def _rest_of_block(parent: ast.AST, node: ast.AST) -> list[ast.stmt]:
+    """Return the statements after a statement in its block; empty for an expression."""
+    for field in ("body", "orelse", "finalbody"):
+        block = getattr(parent, field, None)
+        if isinstance(block, list) and node in block:
+            return block[block.index(node) + 1 :]
+    return []
 
 
 def walk(scope: ast.AST) -> Iterator[ast.AST]:
@@ -257,3 +284,35 @@ def has_word(name: str, *words: str) -> bool:
 def is_discount(name: str) -> bool:
     """Return whether a name is that of a discount."""
     return has_word(name.rpartition(".")[2], "gamma", "discount") or name == "γ"
+
+
+def discounts(node: ast.AST) -> bool:
+    """Return whether a discount is in code: by its name, or as the number in `r + 0.99 * q`."""
+    return any(map(is_discount, names_in(node))) or any(map(_adds_a_share, ast.walk(node)))
+
+
+def _adds_a_share(node: ast.AST) -> bool:
+    """Return whether code is `r + 0.99 * x`; what r is multiplied by too is an average."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return False
+    for plain, product in ((node.left, node.right), (node.right, node.left)):
+        if not _is_product(plain) and any(map(_is_usual_discount, _factors(product))):
+            return True
+    return False
+
+
+def _is_product(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+
+
+def _factors(node: ast.expr) -> list[ast.expr]:
+    """Return the factors of a product; empty for anything else."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+        return []
+    sides = node.left, node.right
+    return [one for side in sides for one in (_factors(side) or [side])]
+
+
+def _is_usual_discount(node: ast.expr) -> bool:
+    value = number(node) if isinstance(node, ast.Constant) else None
+    return value is not None and SMALLEST_DISCOUNT <= value < 1

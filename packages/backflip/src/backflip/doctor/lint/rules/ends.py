@@ -9,8 +9,8 @@ from backflip.doctor.lint.source import (
     Source,
     arguments,
     assignments,
+    discounts,
     has_word,
-    is_discount,
     last_word,
     names_in,
     walk,
@@ -26,14 +26,14 @@ STORES = ("add", "push", "append", "store", "add_batch")
 def _truncation_masks(source: Source) -> Iterator[Hit]:
     """Follow `terminated or truncated` by name to `γ V (1 - done)`, in one function."""
     for scope in source.scopes:
-        done = _both_ends(scope)
+        done = _both_ends(source, scope)
         if not done or _bootstraps_truncated(scope):
             continue
         masks = _masks(scope, done)
         for statement in _statements(scope):
             names = names_in(statement)
             used = (masks & names) or _negates(statement, done)
-            if used and any(map(is_discount, names)) and any(map(_is_value, names)):
+            if used and discounts(statement) and any(map(_is_value, names)):
                 seen = "the bootstrapped value is multiplied by 0 where an episode is truncated"
                 yield Hit(statement, seen)
                 break
@@ -51,7 +51,7 @@ def _stored_ends(source: Source) -> Iterator[Hit]:
     if not any(_masks_a_value(one) for scope in source.scopes for one in _statements(scope)):
         return
     for scope in source.scopes:
-        done = _both_ends(scope)
+        done = _both_ends(source, scope)
         if not done or _bootstraps_truncated(scope):
             continue
         for call, _ in source.calls(scope):
@@ -66,7 +66,7 @@ def _masks_a_value(statement: ast.stmt) -> bool:
     """Return whether a statement has γ, a value, and 1 - done."""
     names = names_in(statement)
     ends = {name for name in names if has_word(name.rpartition(".")[2], "done", "terminal")}
-    if not any(map(is_discount, names)) or not _negates(statement, ends):
+    if not discounts(statement) or not _negates(statement, ends):
         return False
     return any(map(_is_value, names))
 
@@ -81,15 +81,16 @@ def _statements(scope: Scope) -> Iterator[ast.stmt]:
     return (node for node in walk(scope) if isinstance(node, simple))
 
 
-def _both_ends(scope: Scope) -> set[str]:
+def _both_ends(source: Source, scope: Scope) -> set[str]:
     """Return the names whose value comes from `terminated or truncated`."""
     done: set[str] = set()
     pairs = list(assignments(scope))
+    never = _never_true(source, scope)
     while True:
         found = {
             written(target)
             for target, value, _ in pairs
-            if _is_either_end(value) or (done & names_in(value) and not _is_made_from(value))
+            if _is_either_end(value, never) or (done & names_in(value) and not _is_made_from(value))
         }
         found.discard("")
         if found <= done:
@@ -97,8 +98,64 @@ def _both_ends(scope: Scope) -> set[str]:
         done |= found
 
 
-def _is_either_end(value: ast.expr) -> bool:
-    """Return whether a value is `terminated or truncated`, also by `|` or `logical_or`."""
+def _never_true(source: Source, scope: Scope) -> set[str]:
+    """Return the names that are always False: by their value, or as an own environment says."""
+    values: dict[str, list[bool]] = {}
+    for target, value, _ in assignments(scope):
+        match target, value:
+            case (
+                ast.Tuple(elts=[_, _, ended, cut, _]),
+                ast.Call(func=ast.Attribute(value=env, attr="step")),
+            ):
+                values.setdefault(written(ended), []).append(False)
+                values.setdefault(written(cut), []).append(_never_truncates(source, scope, env))
+            case _:
+                values.setdefault(written(target), []).append(_is_false(value))
+    return {name for name, found in values.items() if name and all(found)}
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _never_truncates(source: Source, scope: Scope, env: ast.expr) -> bool:
+    """Return whether an environment is of a class of this file that never cuts an episode."""
+    name = written(env)
+    bodies = source.bodies if "." in name else [scope, source.tree]
+    made = [v for body in bodies for target, v, _ in assignments(body) if written(target) == name]
+    classes = [
+        body
+        for body in source.bodies
+        if isinstance(body, ast.ClassDef) and body.name in {_made_by(value) for value in made}
+    ]
+    return bool(made) and len(classes) == len(made) and all(map(_returns_no_truncation, classes))
+
+
+def _made_by(value: ast.expr) -> str:
+    """Return the name of the function or class that makes a value; empty for others."""
+    return written(value.func) if isinstance(value, ast.Call) else ""
+
+
+def _returns_no_truncation(body: ast.ClassDef) -> bool:
+    """Return whether every `return` of `step` has False in the place of the truncation."""
+    returned = [
+        node.value
+        for step in body.body
+        if isinstance(step, ast.FunctionDef) and step.name == "step"
+        for node in walk(step)
+        if isinstance(node, ast.Return)
+    ]
+    return bool(returned) and all(
+        isinstance(value, ast.Tuple) and len(value.elts) == 5 and _is_false(value.elts[3])
+        for value in returned
+    )
+
+
+def _is_either_end(value: ast.expr, never: set[str]) -> bool:
+    """Return whether a value is `terminated or truncated`, also by `|` or `logical_or`.
+
+    Names that are never true count as no end.
+    """
     for node in ast.walk(value):
         match node:
             case ast.BoolOp(op=ast.Or(), values=[one, other]):
@@ -110,7 +167,7 @@ def _is_either_end(value: ast.expr) -> bool:
             case _:
                 continue
         words = {last_word(one)[:4], last_word(other)[:4]}
-        if words == {"term", "trun"}:
+        if words == {"term", "trun"} and not never & {written(one), written(other)}:
             return True
     return False
 
@@ -151,9 +208,7 @@ def _bootstraps_truncated(scope: Scope) -> bool:
     """Return whether the value of the last state is added where an episode is truncated."""
     for statement in _statements(scope):
         names = names_in(statement)
-        if any(map(is_discount, names)) and any(
-            has_word(name, "trunc", "timeout") for name in names
-        ):
+        if discounts(statement) and any(has_word(name, "trunc", "timeout") for name in names):
             return True
     return False
 
@@ -162,12 +217,44 @@ def _final_keys(source: Source) -> Iterator[Hit]:
     """Find the keys of vector environments before Gymnasium 1.0."""
     if not source.imports_any("gymnasium") or "AutoresetMode" in source.text:
         return
+    if any(source.dotted(node) == "gymnasium.__version__" for node in source.nodes):
+        return
     for node in source.nodes:
         if isinstance(node, ast.Constant) and node.value in FINAL:
             parent = source.parents[node]
+            if _has_newer_key(source, node, parent):
+                continue
             if isinstance(parent, ast.Subscript | ast.Compare | ast.Call):
                 yield Hit(node, f'"{node.value}" is read from the infos of environments')
                 return
+
+
+def _has_newer_key(source: Source, key: ast.Constant, parent: ast.AST) -> bool:
+    """Return whether a program also reads what Gymnasium 1.0 has in place of a key."""
+    texts = {node.value for node in source.nodes if isinstance(node, ast.Constant)}
+    if key.value == "final_observation":
+        return "final_obs" in texts
+    infos = _container(parent)
+    return "_episode" in texts or any(
+        isinstance(node, ast.Constant)
+        and node.value == "episode"
+        and infos != ""
+        and _container(source.parents[node]) == infos
+        for node in source.nodes
+    )
+
+
+def _container(node: ast.AST) -> str:
+    """Return the name of what a key is read from, or looked for in."""
+    match node:
+        case ast.Subscript(value=ast.Name() | ast.Attribute() as of):
+            return written(of)
+        case ast.Compare(comparators=[ast.Name() | ast.Attribute() as of]):
+            return written(of)
+        case ast.Call(func=ast.Attribute(value=ast.Name() | ast.Attribute() as of, attr="get")):
+            return written(of)
+        case _:
+            return ""
 
 
 def _autoreset_rows(source: Source) -> Iterator[Hit]:

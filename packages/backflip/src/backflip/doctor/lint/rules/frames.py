@@ -32,7 +32,7 @@ def _skipped_twice(source: Source) -> Iterator[Hit]:
         games = [call for call, name in source.calls(scope) if _skips_itself(call, name)]
         for call, name in source.calls(scope):
             option = SKIPPERS.get(name.rpartition(".")[2])
-            if games and option is not None:
+            if games and option is not None and not _has_unknown_options(call):
                 skip = argument(call, *option)
                 if skip is None or (number(skip) or 0) > 1:
                     id_ = ast.unparse(games[0].args[0])
@@ -43,11 +43,16 @@ def _skipped_twice(source: Source) -> Iterator[Hit]:
 def _skips_itself(call: ast.Call, name: str) -> bool:
     if name != "gymnasium.make" or not call.args or not isinstance(call.args[0], ast.Constant):
         return False
-    if argument(call, "frameskip") is not None:
+    if argument(call, "frameskip") is not None or _has_unknown_options(call):
         return False
     id_ = str(call.args[0].value)
     known = id_.startswith("ALE/") or id_.startswith(GAMES)
     return known and SKIPS.match(id_) is not None
+
+
+def _has_unknown_options(call: ast.Call) -> bool:
+    """Return whether a call has `**options`."""
+    return any(one.arg is None for one in call.keywords)
 
 
 def _wrapping_bytes(source: Source) -> Iterator[Hit]:

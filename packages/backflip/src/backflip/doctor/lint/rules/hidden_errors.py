@@ -4,17 +4,30 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import Source, last_word, written
+from backflip.doctor.lint.source import (
+    Source,
+    assignments,
+    has_word,
+    last_word,
+    names_in,
+    written,
+)
 
+LEARNERS = ("agent", "learner", "trainer", "algo", "policy", "model", "actor", "critic")
+STEPPED = ("env", "agent", "learner", "trainer", "algo", "optim")
+HANDS_ON = ("set_exception", "put", "put_nowait", "send")
 BROAD = ("Exception", "BaseException", "")
 
 
 def _hidden_errors(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
-        if not isinstance(node, ast.Try) or not any(map(_trains, node.body)):
+        if not isinstance(node, ast.Try):
             continue
+        trains, may_train = any(map(_trains, node.body)), any(map(_may_train, node.body))
         for handler in node.handlers:
-            if _is_broad(handler) and not _ends(handler):
+            if not _is_broad(handler) or _ends(handler) or _is_raised_later(source, handler):
+                continue
+            if trains or (may_train and _does_nothing(handler)):
                 yield Hit(handler, "errors of training are caught, and the program goes on")
 
 
@@ -27,17 +40,65 @@ def _trains(statement: ast.stmt) -> bool:
     )
 
 
+def _may_train(statement: ast.stmt) -> bool:
+    """Return whether a statement updates an agent, or steps an environment or an optimiser."""
+    for one in ast.walk(statement):
+        match one:
+            case ast.Call(func=ast.Attribute(value=owner, attr="update" | "train" | "optimize")):
+                words = LEARNERS
+            case ast.Call(func=ast.Attribute(value=owner, attr="step")):
+                words = STEPPED
+            case _:
+                continue
+        if has_word(last_word(owner), *words):
+            return True
+    return False
+
+
+def _does_nothing(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler only goes on: `pass`, `...` or `continue`."""
+    return all(
+        isinstance(one, ast.Pass | ast.Continue)
+        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        for one in handler.body
+    )
+
+
 def _is_broad(handler: ast.ExceptHandler) -> bool:
     return handler.type is None or written(handler.type) in BROAD
 
 
 def _ends(handler: ast.ExceptHandler) -> bool:
-    """Return whether a handler raises, or leaves the program or the function."""
+    """Return whether a handler raises or leaves: the function, or a loop after it said so."""
+    if any(isinstance(one, ast.Break) for one in handler.body) and len(handler.body) > 1:
+        return True
     return any(
         isinstance(one, ast.Raise | ast.Return)
         or (isinstance(one, ast.Call) and last_word(one.func) in ("exit", "_exit", "abort"))
         for one in ast.walk(handler)
     )
+
+
+def _is_raised_later(source: Source, handler: ast.ExceptHandler) -> bool:
+    """Return whether the error is kept and raised elsewhere, or given to another thread."""
+    if handler.name is None:
+        return False
+    kept: set[str] = set()
+    for target, value, _ in assignments(handler):
+        kept |= {written(target)} if handler.name in names_in(value) else set()
+    for call, _ in source.calls(handler):
+        given = any(written(one) == handler.name for one in call.args)
+        if given and last_word(call.func) in HANDS_ON:
+            return True
+        if given and isinstance(call.func, ast.Attribute) and call.func.attr == "append":
+            kept.add(written(call.func.value))
+    raised = {
+        name
+        for node in source.nodes
+        if isinstance(node, ast.Raise) and node.exc is not None
+        for name in names_in(node.exc)
+    }
+    return bool((kept - {""}) & raised)
 
 
 RULES = (

@@ -11,10 +11,10 @@ def _lost_statistics(source: Source) -> Iterator[Hit]:
     if "VecNormalize" not in source.imports.values() and "VecNormalize" not in source.text:
         return
     made, saved = _normalisers(source), _saved(source)
-    fresh = {name: call for name, call in made.items() if _is_new(call)}
+    fresh = {name: call for name, call in made.items() if _is_new(call) and _scales(call)}
     saves_model = any(_saves_model(source, name) for name in saved)
     for name, call in fresh.items():
-        if saves_model and name not in saved and len(fresh) == 1:
+        if saves_model and name not in saved and len(fresh) == 1 and not _saves_elsewhere(source):
             seen = "the model is saved without the statistics that its observations are scaled by"
             yield Hit(call, seen)
     for call, name in source.calls():
@@ -42,6 +42,27 @@ def _normalisers(source: Source) -> dict[str, ast.Call]:
 
 def _is_new(call: ast.Call) -> bool:
     return last_word(call.func) == "vecnormalize"
+
+
+def _scales(call: ast.Call) -> bool:
+    """Return whether observations are surely normalised."""
+    if any(one.arg is None for one in call.keywords):
+        return False
+    scales = argument(call, "norm_obs", 2)
+    return scales is None or (isinstance(scales, ast.Constant) and scales.value is True)
+
+
+def _saves_elsewhere(source: Source) -> bool:
+    """Return whether a callback, `get_vec_normalize_env()` or pickle may save the statistics."""
+    if "get_vec_normalize_env" in source.text or "obs_rms" in source.text:
+        return True
+    for call, name in source.calls():
+        kept = argument(call, "save_vecnormalize")
+        if kept is not None and not (isinstance(kept, ast.Constant) and kept.value is False):
+            return True
+        if name.rpartition(".")[2] in ("dump", "dumps") and not name.startswith("json."):
+            return True
+    return False
 
 
 def _saved(source: Source) -> set[str]:

@@ -1,27 +1,143 @@
-"""L07, L08: gradient steps, and the mode of networks."""
+"""L07: gradient steps."""
 
 import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import Source, last_word, walk, written
+from backflip.doctor.lint.source import (
+    FUNCTIONS,
+    LOOPS,
+    Source,
+    arguments,
+    has_word,
+    last_word,
+    walk,
+    written,
+)
 
-MODES = ("Dropout", "Dropout1d", "Dropout2d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d")
+NETWORKS = ("net", "network", "model", "policy", "critic", "actor", "agent")
+HARMLESS = {"clip_grad_norm_", "clip_grad_value_", "parameters", "item", "print", "append"}
 
 
 def _gradient_steps(source: Source) -> Iterator[Hit]:
     if not source.imports_any("torch"):
         return
-    if "zero_grad" not in source.text:
-        for call, _ in source.calls():
-            if _is_call(call, "step") and _is_optimiser(call) and "backward" in source.text:
-                yield Hit(call, "no gradient is set to zero in this file, so gradients add up")
-                return
+    yield from _never_cleared(source)
     for node in source.nodes:
         for block in ("body", "orelse"):
             statements = getattr(node, block, None)
             if isinstance(statements, list):
                 yield from _step_before_backward(statements)
+                yield from _cleared_before_step(statements)
+
+
+def _never_cleared(source: Source) -> Iterator[Hit]:
+    if "backward" not in source.text or _clears_gradients(source):
+        return
+    for call, _ in source.calls():
+        if _is_call(call, "step") and _is_optimiser(call) and not _may_be_cleared(source, call):
+            yield Hit(call, "no gradient is set to zero in this file, so gradients add up")
+            return
+
+
+def _clears_gradients(source: Source) -> bool:
+    """Return whether a program calls `zero_grad`, or sets or fills a gradient by hand."""
+    if "zero_grad" in source.text:
+        return True
+    for node in source.nodes:
+        match node:
+            case ast.Attribute(attr="grad", ctx=ast.Store() | ast.Del()):
+                return True
+            case ast.Call(func=ast.Attribute(attr="zero_" | "fill_" | "copy_", value=of)):
+                if ".grad" in ast.unparse(of):
+                    return True
+            case ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value="grad"), _]):
+                return True
+            case _:
+                pass
+    return False
+
+
+def _may_be_cleared(source: Source, step: ast.Call) -> bool:
+    """Return whether a function of another module gets the optimiser or a network in each step."""
+    above = {step, *_above(source, step)}
+    loop = next((one for one in _above(source, step) if isinstance(one, LOOPS)), None)
+    for node in walk(source.function_of(step)):
+        if not isinstance(node, ast.Expr) or source.parents[node] not in above:
+            continue
+        inside = next((one for one in _above(source, node) if isinstance(one, LOOPS)), None)
+        if inside is loop and _calls_unknown_helper(source, node.value):
+            return True
+    return False
+
+
+def _above(source: Source, node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a node is in, up to its function."""
+    while not isinstance(node, (*FUNCTIONS, ast.Module)):
+        node = source.parents[node]
+        yield node
+
+
+def _calls_unknown_helper(source: Source, node: ast.expr) -> bool:
+    """Return whether a call passes an optimiser or a network to code that cannot be seen."""
+    if not isinstance(node, ast.Call) or last_word(node.func) in _defined(source):
+        return False
+    if source.dotted(node.func).startswith("torch.") or last_word(node.func) == "print":
+        return False
+    first = written(node.func).partition(".")[0]
+    seen_here = isinstance(node.func, ast.Attribute) and first not in (*source.imports, "self")
+    given = {last_word(one) for one in arguments(node)}
+    return not seen_here and any(_names_what_learns(name) for name in given)
+
+
+def _defined(source: Source) -> set[str]:
+    """Return the names of functions and classes of a program, in lower case."""
+    return {getattr(body, "name", "").lower() for body in source.bodies}
+
+
+def _names_what_learns(name: str) -> bool:
+    return name.startswith("opt") or has_word(name, "optim") or name.endswith(NETWORKS)
+
+
+def _cleared_before_step(block: list[ast.stmt]) -> Iterator[Hit]:
+    """Find `loss.backward(); opt.zero_grad(); opt.step()`: what was computed is thrown away."""
+    computed, cleared = False, set[str]()
+    for statement in block:
+        owner = _owner(statement)
+        if _calls(statement, "zero_grad"):
+            cleared |= {owner} if computed and owner else set()
+        elif _calls(statement, "step") and owner in cleared:
+            yield Hit(statement, f"`{owner}.zero_grad()` throws the gradient away before the step")
+            return
+        elif _calls(statement, "step"):
+            computed = False
+        elif not _leaves_gradients(statement):
+            cleared = set()
+            computed = computed or _computes_gradients(statement)
+
+
+def _owner(statement: ast.stmt) -> str:
+    """Return what a statement calls a method of; empty for others."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=owner))):
+            return written(owner)
+        case _:
+            return ""
+
+
+def _leaves_gradients(statement: ast.stmt) -> bool:
+    """Return whether a statement surely computes and sets no gradient."""
+    calls = {last_word(one.func) for one in ast.walk(statement) if isinstance(one, ast.Call)}
+    stores = (ast.Attribute, ast.Subscript)
+    return calls <= HARMLESS and not any(
+        isinstance(one, stores) and isinstance(one.ctx, ast.Store) for one in ast.walk(statement)
+    )
+
+
+def _computes_gradients(statement: ast.stmt) -> bool:
+    return any(
+        isinstance(one, ast.Call) and _is_call(one, "backward") for one in ast.walk(statement)
+    )
 
 
 def _step_before_backward(block: list[ast.stmt]) -> Iterator[Hit]:
@@ -48,37 +164,6 @@ def _is_optimiser(call: ast.Call) -> bool:
     return last_word(owner).startswith("opt") or "optim" in last_word(owner)
 
 
-def _modes(source: Source) -> Iterator[Hit]:
-    if not source.imports_any("torch") or "backward" not in source.text:
-        return
-    if not any(_is_call(call, "train") for call, _ in source.calls()):
-        for call, _ in source.calls():
-            if _is_call(call, "eval") and not call.args and isinstance(call.func, ast.Attribute):
-                name = written(call.func.value)
-                if name and not _is_frozen(name):
-                    yield Hit(call, f"`{name}` is never set back to training mode")
-    if _has_ratio(source):
-        for call, name in source.calls():
-            if name.rpartition(".")[2] in MODES and name.startswith("torch."):
-                layer = name.rpartition(".")[2]
-                yield Hit(call, f"{layer} in a policy whose probabilities are compared")
-
-
-def _is_frozen(name: str) -> bool:
-    """Return whether a network surely does not learn."""
-    return any(word in name.lower() for word in ("target", "teacher", "ref", "old", "frozen"))
-
-
-def _has_ratio(source: Source) -> bool:
-    """Return whether exp(log π - log π_old) is computed."""
-    return any(
-        isinstance(node, ast.Assign)
-        and "ratio" in last_word(node.targets[0])
-        and any(last_word(c.func) == "exp" for c in walk(node) if isinstance(c, ast.Call))
-        for node in source.nodes
-    )
-
-
 RULES = (
     Rule(
         "L07",
@@ -87,15 +172,5 @@ RULES = (
         "`optimizer.zero_grad(); loss.backward(); optimizer.step()`, in this order.",
         "PyTorch, documentation of optim; DeepFD's faults",
         _gradient_steps,
-    ),
-    Rule(
-        "L08",
-        "the mode of a network differs between acting and learning",
-        "Dropout and batch normalisation act differently in the two modes: the ratio of "
-        "probabilities is then not 1 before the first gradient step, and the policy is updated for "
-        "actions that it did not choose.",
-        "Leave such layers out of policies; after `net.eval()` call `net.train()`.",
-        "trl#454, lerobot#3668; Huang et al. 2022, 37 details of PPO",
-        _modes,
     ),
 )

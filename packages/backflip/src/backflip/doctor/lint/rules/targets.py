@@ -10,8 +10,8 @@ from backflip.doctor.lint.source import (
     argument,
     assignments,
     constants,
+    discounts,
     has_word,
-    is_discount,
     last_word,
     names_in,
     number,
@@ -68,7 +68,7 @@ def _stops(calls: list[ast.Call]) -> bool:
 def _bootstraps(value: ast.expr, following: set[str]) -> bool:
     """Return whether a value is γ times the output of a network that learns, with gradients."""
     names = names_in(value)
-    if not any(map(is_discount, names)):
+    if not discounts(value):
         return False
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
     if _stops(calls):

@@ -1,0 +1,184 @@
+"""L08: the mode of networks."""
+
+import ast
+from collections.abc import Iterator
+
+from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.source import (
+    FUNCTIONS,
+    INNER,
+    Function,
+    Source,
+    argument,
+    assignments,
+    last_word,
+    walk,
+    written,
+)
+
+LAYERS = ("Dropout", "Dropout1d", "Dropout2d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d")
+LEARNING = ("backward", "learn", "fit")
+FIXED = ("target", "teacher", "ref", "old", "frozen")  # names of networks that do not learn
+
+
+def _modes(source: Source) -> Iterator[Hit]:
+    if not source.imports_any("torch") or "backward" not in source.text:
+        return
+    yield from _left_in_evaluation(source)
+    if _has_ratio(source):
+        for call, name in source.calls():
+            layer = name.rpartition(".")[2]
+            if layer in LAYERS and name.startswith("torch."):
+                yield Hit(call, f"{layer} in a policy whose probabilities are compared")
+
+
+def _left_in_evaluation(source: Source) -> Iterator[Hit]:
+    """Find networks that are set to evaluation mode, and may learn after it."""
+    if any(_is_method(call, "train") for call, _ in source.calls()):
+        return
+    learning, frozen = _functions_that_learn(source), _frozen(source)
+    for call, _ in source.calls():
+        name = _set_to_evaluation(call)
+        fixed = any(word in name.lower() for word in FIXED)
+        if not name or fixed or name.rpartition(".")[2] in frozen:
+            continue
+        if not _is_over(source, call, name, learning, set()):
+            yield Hit(call, f"`{name}` is never set back to training mode")
+
+
+def _set_to_evaluation(call: ast.Call) -> str:
+    """Return the name of the network that a call sets to evaluation mode; empty for others."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=network, attr="eval"), args=[]):
+            return written(network)
+        case _:
+            return ""
+
+
+def _is_method(call: ast.Call, method: str) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == method
+
+
+def _functions_that_learn(source: Source) -> set[str]:
+    """Return the names of what computes gradients, also by calling another function."""
+    found: set[str] = set(LEARNING)
+    while True:
+        more = {
+            scope.name.lower()
+            for scope in source.scopes
+            if isinstance(scope, FUNCTIONS) and _learns([scope], found)
+        }
+        if more <= found:
+            return found
+        found |= more
+
+
+def _learns(code: list[ast.AST], learning: set[str]) -> bool:
+    """Return whether code calls what computes gradients; a function in it is not called there."""
+    return any(
+        isinstance(one, ast.Call) and last_word(one.func) in learning
+        for part in code
+        for one in (part, *walk(part))
+    )
+
+
+def _frozen(source: Source) -> set[str]:
+    """Return the last words of the networks whose parameters have no gradients."""
+    found: set[str] = set()
+    for node in source.nodes:
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr="requires_grad_"), args=[off]) if (
+                _is_off(off)
+            ):
+                found.add(_network_of(owner))
+            case ast.For(iter=ast.Call(func=ast.Attribute(value=owner, attr="parameters"))):
+                if any(_turns_gradients_off(one) for one in walk(node)):
+                    found.add(_network_of(owner))
+            case _:
+                pass
+    return found - {""}
+
+
+def _is_off(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def _network_of(node: ast.expr) -> str:
+    """Return the last word of a network, also of `net` in `net.eval()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="eval")):
+            return _network_of(owner)
+        case _:
+            return written(node).rpartition(".")[2]
+
+
+def _turns_gradients_off(node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
+            return _is_off(value)
+        case ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[off]):
+            return _is_off(off)
+        case _:
+            return False
+
+
+def _is_over(
+    source: Source, node: ast.AST, name: str, learning: set[str], seen: set[ast.AST]
+) -> bool:
+    """Return whether a network surely does not learn after a line.
+
+    Nothing that follows computes gradients, in this function or where it is called, and the
+    program is seen to learn: what only other files call, they may call at any time.
+    """
+    scope = source.function_of(node)
+    after = [one for one in source.later(node) if not isinstance(one, INNER)]
+    if _learns(after, learning):
+        return False
+    own = name.partition(".")[0] in {written(target) for target, _, _ in assignments(scope)}
+    if isinstance(scope, ast.Module) or (own and _learns([scope], learning)):
+        return _learns([scope], learning)
+    calls = [call for call, _ in source.calls() if last_word(call.func) == scope.name.lower()]
+    if not calls or scope in seen:
+        return bool(calls) or _learns([scope], learning)
+    return all(
+        _is_over(source, call, _as_called(scope, call, name), learning, seen | {scope})
+        for call in calls
+    )
+
+
+def _as_called(scope: Function, call: ast.Call, name: str) -> str:
+    """Return what a name of a function is where the function is called."""
+    first, _, rest = name.partition(".")
+    places = [one.arg for one in (*scope.args.posonlyargs, *scope.args.args)]
+    if first not in places:
+        return name
+    place = places.index(first)
+    if places[0] in ("self", "cls") and isinstance(call.func, ast.Attribute):
+        given = call.func.value if place == 0 else argument(call, first, place - 1)
+    else:
+        given = argument(call, first, place)
+    return ".".join(part for part in (written(given) if given else "", rest) if part)
+
+
+def _has_ratio(source: Source) -> bool:
+    """Return whether exp(log π - log π_old) is computed."""
+    return any(
+        isinstance(node, ast.Assign)
+        and "ratio" in last_word(node.targets[0])
+        and any(last_word(c.func) == "exp" for c in walk(node) if isinstance(c, ast.Call))
+        for node in source.nodes
+    )
+
+
+RULES = (
+    Rule(
+        "L08",
+        "the mode of a network differs between acting and learning",
+        "Dropout and batch normalisation act differently in the two modes: the ratio of "
+        "probabilities is then not 1 before the first gradient step, and the policy is updated for "
+        "actions that it did not choose.",
+        "Leave such layers out of policies; after `net.eval()` call `net.train()`.",
+        "trl#454, lerobot#3668; Huang et al. 2022, 37 details of PPO",
+        _modes,
+    ),
+)
