@@ -1,5 +1,6 @@
 """Logs of other libraries are read in our names, and bad ones give a sentence."""
 
+import gzip
 import json
 import math
 from dataclasses import replace
@@ -29,6 +30,7 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.training.train import train
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.interop import csv_files
 from runshelf.store.run import create_run, find_run, open_run
 
 
@@ -115,6 +117,75 @@ def test_a_mapping_of_a_name_of_ray_in_an_event_file(tmp_path):
 def test_our_names_need_no_mapping_in_a_csv(tmp_path):
     log = only(write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: 9 * s, q_mean=2.0)))
     assert log.signals["q_mean"].y[0] == 2.0
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("before", ["", "\ufeff", "\n \n", "# my run\n\n# lr=3\n"])
+def test_a_csv_of_any_separator_after_a_bom_comments_or_empty_lines(tmp_path, separator, before):
+    lines = [separator.join(("entropy ", " env_steps", "q_mean"))]
+    lines += [separator.join(("0.5", f" {at}", " 2.0 ")) for at in range(1, 20)]
+    lines.insert(9, "# a comment between rows")
+    (tmp_path / "a.csv").write_text(before + "\n".join(lines) + "\n")
+    log = only(tmp_path / "a.csv")
+    assert (set(log.signals), log.unknown, log.notes) == (
+        {"entropy", "q_mean", "env_steps"},
+        (),
+        (),
+    )
+    assert list(log.signals["entropy"].x) == [*range(1, 20)]
+
+
+def test_where_semicolons_separate_a_comma_is_the_decimal_point(tmp_path):
+    (tmp_path / "a.csv").write_text("env_steps;entropy\n1;0,5\n2;-1,5e-1\n")
+    assert list(only(tmp_path / "a.csv").signals["entropy"].y) == [0.5, -0.15]
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".txt", ".csv.gz", ".txt.gz"])
+def test_other_endings_of_csv_files(tmp_path, ending):
+    text = b"env_steps\tentropy\n1\t0.5\n"
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
+    assert only(path).signals["entropy"].y == 0.5
+
+
+def test_a_packed_file_is_read_up_to_a_limit(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"env_steps,entropy\n" + b"1,0.5\n" * 1000))
+    monkeypatch.setattr(csv_files, "MOST_UNPACKED", 2**10)
+    with pytest.raises(UserFacingError, match="holds more than 0 MiB: unpack it"):
+        only(path)
+    path.write_bytes(path.read_bytes()[:30])
+    with pytest.raises(UserFacingError, match="cannot be unpacked"):
+        only(path)
+
+
+def test_two_damaged_files_of_a_folder_are_both_named(tmp_path):
+    for name in ("progress.csv", "0.monitor.csv"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(UserFacingError, match=r"progress\.csv.*monitor\.csv|monitor.*progress"):
+        only(tmp_path)
+
+
+def test_a_folder_of_csv_files_has_a_log_for_each(tmp_path):
+    for name in ("a.csv", "b.tsv", "c/d.csv.gz"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        text = b"env_steps,entropy\n1,0.5\n"
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    (tmp_path / "notes.txt").write_text("no log")
+    (tmp_path / "empty.csv").write_text("")
+    assert len(logs_in(tmp_path, {})) == 3
+    sb3(tmp_path / "PPO_1")
+    assert only(tmp_path).library == "sb3"
+
+
+@pytest.mark.parametrize("name", ["log.json", "folder"])
+def test_what_cannot_be_read_gives_a_sentence_with_all_that_can(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "log.json").write_text("{}")
+    with pytest.raises(
+        UsageError, match=r"there is no log in .* readable are event files .*`.tsv`"
+    ):
+        only(tmp_path / name)
 
 
 def test_monitor_files(tmp_path):
