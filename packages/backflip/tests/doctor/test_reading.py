@@ -17,8 +17,9 @@ from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.log import Log, Signal
+from backflip.doctor.reading.about import checked_facts
 from backflip.doctor.reading.find import find_logs, with_facts
-from backflip.doctor.reading.from_settings import with_settings
+from backflip.doctor.reading.from_settings import NAMES, with_settings
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.naming import closest
@@ -266,6 +267,53 @@ def test_facts_that_a_log_does_not_hold(tmp_path):
     assert (log.algorithm, log.budget, log.setting("actions")) == ("ppo", 1000, 4)
     with pytest.raises(UsageError, match="must be a number"):
         with_facts(log, {"env_steps": "many"})
+
+
+@pytest.mark.parametrize(
+    ("fact", "says"),
+    [
+        ("foo=bar", "the doctor knows no `foo`"),
+        ("lr=0.5", "knows no `lr`, did you mean `learning_rate`?"),
+        ("discont=0.9", "knows no `discont`, did you mean `discount`?"),
+        ("actions=two", "`actions` must be a whole number above 0, got `two`"),
+        ("actions=-3", "`actions` must be a whole number above 0, got `-3`"),
+        ("actions=1e400", "`actions` must be a whole number above 0, got `inf`"),
+        ("actions=nan", "`actions` must be a whole number above 0, got `nan`"),
+        ("env_steps=-5", "`env_steps` must be a number above 0"),
+        ("env_steps=nan", "`env_steps` must be a number above 0"),
+        ("discount=2", "`discount` must be a number from 0 to 1, got `2`"),
+        ("gamma=nan", "`gamma` must be a number from 0 to 1"),
+        ("learning_rate=abc", "`learning_rate` must be a number of at least 0, got `abc`"),
+        ("normalize_obs=3", "`normalize_obs` must be true or false, got `3`"),
+        ("max_grad_norm=big", "`max_grad_norm` must be a number, got `big`"),
+    ],
+)
+def test_a_fact_that_cannot_be_is_refused(tmp_path, capsys, fact, says):
+    path = write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: s * 60, entropy=1.3))
+    assert run(path, "--about", fact) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("theirs", [*NAMES, "q_lr", "anneal_lr", "exploration_fraction"])
+def test_settings_of_other_libraries_may_be_told(theirs):
+    value = True if theirs == "anneal_lr" else 1
+    assert checked_facts({theirs: value}) == {theirs: value}
+
+
+def test_placeholders_of_a_command_may_be_told(tmp_path, capsys):
+    path = write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: s * 60, entropy=1.3))
+    given = ("--prove", "--about", "own=3", "--command", "python x.py {seed} {own}")
+    run(path, *given)
+    assert "knows no `own`" not in capsys.readouterr().err
+
+
+def test_the_algorithm_is_told_in_any_case_and_an_unknown_one_is_noted(tmp_path):
+    path = write_csv(tmp_path / "a.csv", rows_of(step=lambda s: s * 60, entropy=1.3))
+    log = with_facts(only(path), {"algorithm": "PPO"})
+    assert (log.algorithm, log.notes) == ("ppo", ())
+    other = with_facts(only(path), {"algorithm": "Rainbow"})
+    assert "does not know the algorithm `rainbow`" in other.notes[0]
+    assert "it knows a2c, cem, ddpg, dqn, ppo, sac" in other.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="what the log does not say: algorithm, env, env_steps, actions (their number), "
-        "discount; repeatable",
+        "discount and other settings; repeatable",
     )
     parser.add_argument(
         "--prove",
@@ -87,6 +87,7 @@ def add(commands: Any) -> None:
 
 def _doctor(options: argparse.Namespace) -> Reported:
     from backflip.doctor.diagnosis import diagnose
+    from backflip.doctor.reading.about import checked_facts
     from backflip.doctor.reading.find import find_logs, with_facts
     from backflip.doctor.report import all_in_words, listed, listed_json, to_json
     from runshelf.snapshot.command_settings import parse_value
@@ -98,6 +99,7 @@ def _doctor(options: argparse.Namespace) -> Reported:
     mapping = dict(_pair("--map", text) for text in options.map)
     about = dict(_pair("--about", text) for text in options.about)
     facts = {name: parse_value(value) for name, value in about.items()}
+    facts = checked_facts(facts, _placeholders(options.repeated))
     for option, given in (("--command", options.repeated), ("--probe", options.probe)):
         if given is not None and not options.prove:
             raise UsageError(f"`{option}` is an option of --prove; add it")
@@ -124,6 +126,15 @@ def _doctor(options: argparse.Namespace) -> Reported:
     proof = _prove(options, found, mapping)
     words = f"{all_in_words(found)}\n\n{proving.in_words(proof)}"
     return Reported(to_json(found) | {"proof": proving.to_json(proof)}, lambda: put(words))
+
+
+def _placeholders(command: str | None) -> set[str]:
+    """Return the names that a command needs; what fills them comes from --about."""
+    if command is None:
+        return set()
+    from backflip.doctor.repeating_program import placeholders
+
+    return placeholders(command.split())
 
 
 def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> None:
