@@ -1,7 +1,6 @@
 """Checks what a user says about a log: `--about NAME=VALUE`."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any, NamedTuple, final
@@ -21,24 +20,47 @@ class _Kind(NamedTuple):
     accepts: Callable[[Any], bool]
 
 
-def _is_number(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) <= _MOST and math.isfinite(value)
-
-
 _MOST = 1e18  # beyond, no setting means anything, and integers do not fit into arrays
-_ANY = _Kind("anything", lambda value: True)
-_NUMBER = _Kind("a number", _is_number)
-_POSITIVE = _Kind("a number above 0", lambda value: _is_number(value) and value > 0)
-_NOT_NEGATIVE = _Kind("a number of at least 0", lambda value: _is_number(value) and value >= 0)
-_SHARE = _Kind("a number from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
-_COUNT = _Kind(
-    "a whole number above 0", lambda value: _is_number(value) and value > 0 and value % 1 == 0
-)
-_SWITCH = _Kind("true or false", lambda value: isinstance(value, bool))
-_COEFFICIENT = _Kind(  # of Stable-Baselines3's SAC, which may tune it
-    "a number or auto", lambda value: _is_number(value) or str(value).startswith("auto")
-)
+
+
+def _number(
+    words: str,
+    low: float = -_MOST,
+    high: float = _MOST,
+    *,
+    above: bool = False,
+    whole: bool = False,
+) -> _Kind:
+    """Return the kind of numbers from `low`, or above it, to `high`."""
+
+    def accepts(value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return low <= value <= high and not (above and value == low) and not (whole and value % 1)
+
+    return _Kind(words, accepts)
+
+
+def _is_any(value: object) -> bool:
+    return True
+
+
+def _is_switch(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_coefficient(value: object) -> bool:
+    return _NUMBER.accepts(value) or str(value).startswith("auto")
+
+
+_ANY = _Kind("anything", _is_any)
+_NUMBER = _number("a number")
+_POSITIVE = _number("a number above 0", 0, above=True)
+_NOT_NEGATIVE = _number("a number of at least 0", 0)
+_SHARE = _number("a number from 0 to 1", 0, 1)
+_COUNT = _number("a whole number above 0", 1, whole=True)
+_SWITCH = _Kind("true or false", _is_switch)
+_COEFFICIENT = _Kind("a number or auto", _is_coefficient)  # SAC of Stable-Baselines3 may tune it
 
 _KINDS: Mapping[str, _Kind] = {
     "algorithm": _ANY,
