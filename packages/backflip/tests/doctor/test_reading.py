@@ -198,6 +198,86 @@ def test_monitor_files(tmp_path):
     assert log.signals["episode_return_mean"].x[-1] == 390
 
 
+def test_the_environment_of_monitor_files(tmp_path):
+    text = '#{"t_start": 1.0, "env_id": "CartPole-v1"}\nr,l,t\n1,10,1.5\n'
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "0.monitor.csv").write_text(text)
+    (tmp_path / "my_monitor.csv").write_text(text)
+    sb3(tmp_path / "a")
+    assert only(tmp_path / "a").env == "CartPole-v1"
+    log = only(tmp_path / "my_monitor.csv")
+    assert (log.env, log.library) == ("CartPole-v1", "monitor")
+    (tmp_path / "monitor.csv").write_text(text.replace('"CartPole-v1"', '"None"'))
+    assert only(tmp_path / "monitor.csv").env is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (["nan,nan,nan"], "no row has env steps: `env_steps` holds `nan`"),
+        (["1,nan,high", "2,inf,low"], "`entropy` holds `nan`, `loss` holds `high`"),
+        (['"1,000",0.5,1', '"2,000",0.4,1'], "no row has env steps: `env_steps` holds `1,000`"),
+        (["1,,", "2,,"], "no column has a finite number to check: all cells are empty"),
+    ],
+)
+def test_a_csv_without_numbers_says_what_was_read(tmp_path, rows, says):
+    (tmp_path / "a.csv").write_text("\n".join(["env_steps,entropy,loss", *rows, ""]))
+    assert any(says in note for note in only(tmp_path / "a.csv").notes)
+
+
+def test_a_column_without_numbers_beside_others_is_no_note(tmp_path):
+    (tmp_path / "a.csv").write_text("env_steps,entropy,loss\n1,nan,high\n2,0.5,high\n")
+    assert only(tmp_path / "a.csv").notes == ()
+
+
+def test_steps_of_all_columns_that_go_back_are_one_note(tmp_path):
+    one, two = (rows_of(step=lambda s: round(s * 60), entropy=0.5, q_mean=y) for y in (1, 2))
+    both = [row for pair in zip(one[1:], two, strict=False) for row in pair]
+    (note,) = only(write_csv(tmp_path / "a.csv", both)).notes
+    assert note.startswith("`entropy` and 1 more: steps go back 59 times")
+    assert "may be two runs" in note
+
+
+def test_names_that_are_used_or_have_a_meaning_are_not_unknown(tmp_path):
+    log = only(sb3(tmp_path / "PPO_1", **{"train/std": 1.0, "time/iterations": 3}))
+    assert log.unknown == ("time/iterations",)
+    log = only(write_csv(tmp_path / "a.csv", rows_of(global_step=lambda s: s * 60, entropy=1.0)))
+    assert log.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("entrpy", "entropy"),
+        ("approx_kl_mean", "approx_kl"),
+        ("episode_return", "episode_return_mean"),
+        ("train/policy-loss", "policy_loss"),
+        ("train/loss", None),
+        ("reward", None),
+        ("entropy_MIN", None),
+        ("q_value_mean", None),
+        ("reward_st", "reward_std"),
+    ],
+)
+def test_a_name_resembles_only_what_is_of_its_kind(name, ours):
+    assert closest([name]).get(name) == ours
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate"),
+    [
+        ("timesteps_total", "info/learner/default_policy/learner_stats/cur_lr"),
+        (
+            "num_env_steps_sampled_lifetime",
+            "learners/default_policy/default_optimizer_learning_rate",
+        ),
+    ],
+)
+def test_the_learning_rate_of_rllib(tmp_path, steps, rate):
+    rows = rows_of(**{steps: lambda share: round(share * 5000), rate: 3e-4})
+    assert only(write_csv(tmp_path / "progress.csv", rows)).signals["learning_rate"].y[0] == 3e-4
+
+
 def test_steps_that_go_back_are_ordered_and_noted(tmp_path):
     rows = rows_of(step=lambda share: round(share * 60) % 30, entropy=0.5)
     log = only(write_csv(tmp_path / "a.csv", rows))

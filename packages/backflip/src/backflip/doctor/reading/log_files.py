@@ -20,7 +20,7 @@ from runshelf.interop.csv_files import Csv, read_csv
 from runshelf.interop.event_files import Settings
 from runshelf.interop.import_tables import STEPS
 from runshelf.interop.log_folders import LogFolder, NoLogs, find_log_folders, without_unreadable
-from runshelf.interop.log_survey import entries_of, parse_folder_name
+from runshelf.interop.log_survey import entries_of, parse_folder_name, text_of
 from runshelf.interop.neighbours import joined
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
@@ -30,6 +30,7 @@ from runshelf.snapshot.command_settings import parse_value
 _TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MOST_TABLES = 1_000
+MOST_COLUMNS, MOST_SHOWN = 4, 40  # columns, and characters of a value, in a note
 _OF_MONITOR = ("r", "l", "t")
 READABLE = (
     "event files of TensorBoard (`*tfevents*`), files of W&B (`*.wandb`), and CSV files (`.csv`, "
@@ -80,7 +81,7 @@ def _folders(path: Path, notes: list[str]) -> list[LogFolder]:
 
 def _is_table(name: str, endings: tuple[str, ...]) -> bool:
     """Return whether a file is read as CSV; files of a monitor belong together."""
-    return name.endswith(endings) and not name.endswith("monitor.csv")
+    return name.endswith(endings) and not f".{name}".endswith(".monitor.csv")
 
 
 def _of_tables(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[Log]:
@@ -152,9 +153,11 @@ def _of_wandb_rows(rows: list[dict[str, float]]) -> dict[str, Logged]:
 
 
 def _settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings in the first line of a file of `DoctorCallback`."""
+    """Return the settings in the first line of a file of `DoctorCallback`, or of a monitor."""
     settings = facts.get("settings")
-    return dict(settings) if isinstance(settings, dict) else {}
+    env = text_of(facts.get("env_id"))
+    about = {} if env is None else {"env_id": env}
+    return about | (dict(settings) if isinstance(settings, dict) else {})
 
 
 def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) -> Log:
@@ -164,6 +167,8 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
         logged = _of_csv(source.progress, read_csv(source.progress), notes) | logged
     if source.monitors and "rollout/ep_rew_mean" not in logged:
         logged |= _of_monitors(source.monitors, notes)
+    for path in source.monitors[:1]:  # of one training: all have the same environment
+        settings = _settings_of(read_csv(path).head) | settings
     log = _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
     saved = unneeded_mib(source.folder)
     if saved is None:
@@ -246,7 +251,28 @@ def _of_csv(path: Path, table: Csv, notes: list[str]) -> dict[str, Logged]:
     axis = next((name for name in STEPS if name in table.names), None)
     if axis is None:
         notes.append(f"`{path.name}` has no env steps: rows are counted instead")
+    notes += _without_numbers(path, rows, axis)
     return _columns(rows, axis)
+
+
+def _without_numbers(
+    path: Path, rows: Sequence[Mapping[str, float | str]], axis: str | None
+) -> list[str]:
+    """Return sentences about env steps, and about all values, that are no finite numbers."""
+    first: dict[str, float | str] = {}
+    finite = set[str]()
+    for row in rows:
+        first = {**row, **first}
+        finite |= {n for n, x in row.items() if not isinstance(x, str) and math.isfinite(x)}
+    held = {name: f"`{name}` holds `{str(x)[:MOST_SHOWN]}`" for name, x in first.items()}
+    steps, said = held.pop(axis or "", ""), list[str]()
+    if steps and axis not in finite:
+        said.append(f"`{path.name}`: no row has env steps: {steps}, which is no finite number")
+    if rows and not finite - {axis}:
+        shown = ", ".join([*held.values()][:MOST_COLUMNS]) or "all cells are empty"
+        more = f", and {len(held) - MOST_COLUMNS} more" if len(held) > MOST_COLUMNS else ""
+        said.append(f"`{path.name}`: no column has a finite number to check: {shown}{more}")
+    return said
 
 
 def _columns(rows: Sequence[Mapping[str, float | str]], axis: str | None) -> dict[str, Logged]:
