@@ -136,6 +136,14 @@ def test_a_csv_of_any_separator_after_a_bom_comments_or_empty_lines(tmp_path, se
     assert list(log.signals["entropy"].x) == [*range(1, 20)]
 
 
+def test_names_in_a_comment_before_numbers_as_numpy_writes_them(tmp_path):
+    table = np.asarray([[1.0, 0.5], [2.0, 0.4]])
+    np.savetxt(tmp_path / "a.csv", table, delimiter=",", header="env_steps,entropy")
+    assert list(only(tmp_path / "a.csv").signals["entropy"].y) == [0.5, 0.4]
+    np.savetxt(tmp_path / "b.csv", table, delimiter=",", header="no names")
+    assert set(only(tmp_path / "b.csv").signals) == set()
+
+
 def test_where_semicolons_separate_a_comma_is_the_decimal_point(tmp_path):
     (tmp_path / "a.csv").write_text("env_steps;entropy\n1;0,5\n2;-1,5e-1\n")
     assert list(only(tmp_path / "a.csv").signals["entropy"].y) == [0.5, -0.15]

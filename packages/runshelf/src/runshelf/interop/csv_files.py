@@ -45,9 +45,10 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
     """Return the rows of a CSV file, whose first line may be `#{...}`, JSON about the file.
 
     Cells are separated by commas, semicolons or tabs, whichever makes the most columns. Spaces
-    around a cell do not count. Lines that start with `#` and empty lines are skipped. Rows are left
-    out and listed as broken if they have more cells than columns, lack a number in a column of
-    `numbers`, or are incomplete at the end of the file.
+    around a cell do not count. Lines that start with `#` and empty lines are skipped, but for names
+    in a comment right before numbers. Rows are left out and listed as broken if they have more
+    cells than columns, lack a number in a column of `numbers`, or are incomplete at the end of the
+    file.
 
     Args:
         path: the file; it is unpacked if its name ends in `.gz`.
@@ -63,10 +64,10 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
     if start is None:
         raise DamagedFile(f"`{path}` has no line of column names: it is not a training log")
     separator = _separator_of(whole[start])
-    names = next(_cells(whole[start], separator), [])
+    names, start = _names_at(whole, start, separator)
     head = next((_head(line[1:]) for line in whole[:start] if line.startswith("#{")), {})
     table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], names)
-    return table._replace(rows=_rows(table, whole, start + 1, numbers, separator))
+    return table._replace(rows=_rows(table, whole, start, numbers, separator))
 
 
 def _text(path: Path) -> str:
@@ -95,6 +96,21 @@ def _is_skipped(line: str) -> bool:
 def _separator_of(line: str) -> str:
     """Return the character that splits the line of names into the most columns."""
     return max(_SEPARATORS, key=lambda one: len(next(_cells(line, one), [])))
+
+
+def _names_at(lines: list[str], at: int, separator: str) -> tuple[list[str], int]:
+    """Return the column names, and where the rows begin.
+
+    NumPy's `savetxt` writes the names as a comment, right before a first row of numbers only.
+    """
+    first = next(_cells(lines[at], separator), [])
+    if at and lines[at - 1].startswith("#"):
+        comment = next(_cells(lines[at - 1][1:], separator), [])
+        if len(comment) == len(first) and not any(
+            isinstance(_value(x, separator), str) for x in first
+        ):
+            return comment, at
+    return first, at + 1
 
 
 def _head(text: str) -> dict[str, Any]:
