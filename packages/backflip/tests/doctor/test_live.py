@@ -140,3 +140,19 @@ def test_training_says_what_the_doctor_finds_while_it_goes_on(tmp_path, monkeypa
     assert any("NN-UPDATE" in note for note in notes), notes
     assert len(set(notes)) == len(notes)
     assert warnings[-1][1].startswith("DOCTOR ")
+
+
+def test_a_log_that_was_deleted_is_diagnosed_as_it_was_last(tmp_path, monkeypatch, capsys):
+    """Ctrl-C ends following after the log is gone: the last log seen is diagnosed."""
+    path = sb3(tmp_path / "PPO_1", **BROKEN) / "progress.csv"
+
+    def interrupted(read, say, until):
+        read()
+        path.unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(live, "follow", interrupted)
+    assert main(["doctor", str(path.parent), "--follow"]) == 1
+    told = capsys.readouterr()
+    assert "finding PI-KL-HIGH" in told.out
+    assert "the diagnosis is of the last log seen: " in told.err

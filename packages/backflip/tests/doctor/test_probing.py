@@ -2,17 +2,20 @@
 
 import json
 import math
+import sys
+import threading
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from packages.backflip.tests.doctor import table_learner
 
 from backflip.algorithms import ppo, sac
 from backflip.algorithms.registry import entry_of, names
 from backflip.cli.main import main
 from backflip.core import losses
 from backflip.core.targets import bellman_target
-from backflip.doctor.probing import own
+from backflip.doctor.probing import own, ticking
 from backflip.doctor.probing.as_gymnasium import AsGymnasium
 from backflip.doctor.probing.others import probe_other
 from backflip.doctor.probing.outcome import outcome_of
@@ -21,7 +24,7 @@ from backflip.doctor.probing.probes import probes_for
 from backflip.doctor.probing.report import in_words
 from backflip.doctor.probing.settings import SETTINGS
 from backflip.envs.native.probes import IgnoredNumber
-from runshelf.errors import UsageError
+from runshelf.errors import UsageError, UserFacingError
 
 TABLE = "packages.backflip.tests.doctor.table_learner"
 STEPS = 1_500
@@ -83,6 +86,122 @@ def test_an_algorithm_behind_an_adapter():
 def test_a_factory_that_refuses_gives_a_sentence():
     with pytest.raises(UsageError, match="makes no learner for a probe: ValueError: only pixels"):
         probe_other(f"{TABLE}:refuses")
+
+
+class _Idle:
+    """A learner that learns nothing."""
+
+    discount = 0.9
+
+    def __init__(self, env, seed):
+        self.env = env
+
+    def learn(self, env_steps):
+        pass
+
+    def act(self, obs):
+        return 0
+
+    def value(self, obs):
+        return 0.0
+
+
+def idle(monkeypatch, **parts):
+    """Return the name of a factory of idle learners with other parts; None removes one."""
+    kept = {name: part for name, part in vars(_Idle).items() if not name.startswith("__")}
+    parts = {name: part for name, part in (kept | parts).items() if part is not None}
+    made = type("Made", (), {"__init__": _Idle.__init__} | parts)
+    monkeypatch.setattr(table_learner, "made", made, raising=False)
+    return f"{TABLE}:made"
+
+
+@pytest.mark.parametrize("method", ["learn", "act", "value", "__init__"])
+def test_a_learner_that_exits_is_a_failure(monkeypatch, capsys, method):
+    name = idle(monkeypatch, **{method: lambda *_: sys.exit(0)})
+    assert main(["probe", name]) in (1, 2)
+    error = capsys.readouterr().err
+    assert (
+        "makes no learner" if method == "__init__" else "the learner failed on probe:1"
+    ) in error
+    assert "SystemExit: 0" in error
+
+
+@pytest.mark.parametrize(
+    ("parts", "says"),
+    [
+        ({"discount": None}, "must have a `discount`, .* got none"),
+        ({"discount": 2.0}, "at least 0 and below 1: its γ; got 2.0"),
+        ({"discount": -0.1}, "got -0.1"),
+        ({"discount": math.nan}, "got nan"),
+        ({"discount": "high"}, "got 'high'"),
+        ({"discount": 1}, "below 1: its γ; got 1"),
+        ({"learn": None}, r"must have a method `learn\(env_steps\)`, got none"),
+        ({"act": 5}, r"must have a method `act\(obs\)`, got 5"),
+        ({"value": 0.5}, r"must have a method `value\(obs\)`, got 0.5"),
+        ({"value": lambda *_: np.zeros((7, 2))}, r"`value\(obs\)` .* array of shape \(7, 2\)"),
+        ({"value": lambda *_: "high"}, r"must return one number for one observation, got 'high'"),
+        ({"value": lambda *_: None}, r"`value\(obs\)` .* got None"),
+        ({"act": lambda *_: np.zeros((3, 5))}, r"`act\(obs\)` .* array of shape \(3, 5\)"),
+        ({"act": lambda *_: "left"}, r"`act\(obs\)` .* got 'left'"),
+    ],
+)
+def test_a_learner_that_lacks_something_gives_a_sentence(monkeypatch, parts, says):
+    with pytest.raises(UserFacingError, match=says):
+        probe_other(idle(monkeypatch, **parts))
+
+
+def test_a_factory_that_returns_nothing_gives_a_sentence(monkeypatch):
+    monkeypatch.setattr(table_learner, "made", lambda env, seed: None, raising=False)
+    with pytest.raises(UsageError, match="got None in place of a learner"):
+        probe_other(f"{TABLE}:made")
+
+
+@pytest.mark.parametrize(("bad", "word"), [(math.nan, "NaN"), (math.inf, "infinite")])
+def test_values_that_are_not_finite_are_named(monkeypatch, capsys, bad, word):
+    name = idle(monkeypatch, value=lambda *_: bad, act=lambda *_: bad)
+    assert main(["probe", name]) == 1
+    text = capsys.readouterr().out
+    assert f"a learned value is {word}" in text
+    assert f"a learned action is {word}" in text
+    assert "off by" not in text
+
+
+def test_progress_names_the_probe_while_a_learner_learns(monkeypatch):
+    """Each probe learns until a line says for how long it has been learning."""
+    said, has_said = [], threading.Event()
+
+    def on_progress(text, share):
+        said.append((text, share))
+        if ", for " in text:
+            has_said.set()
+
+    def learn(*_):
+        has_said.clear()
+        assert has_said.wait(60)
+
+    monkeypatch.setattr(ticking, "PAUSE", 0.0)
+    outcomes = probe_other(idle(monkeypatch, learn=learn), 1, on_progress)
+    texts = [text for text, _ in said]
+    assert [one.probe.id for one in outcomes] == [text for text in texts if "," not in text]
+    assert all(any(f"{one.probe.id}, for " in text for text in texts) for one in outcomes)
+
+
+def test_an_interrupt_does_not_speak_of_finished_work(monkeypatch, capsys):
+    def learn(*_):
+        raise KeyboardInterrupt
+
+    assert main(["probe", idle(monkeypatch, learn=learn)]) == 130
+    assert capsys.readouterr().err == "backflip: interrupted; probes keep nothing\n"
+
+
+def test_a_file_in_place_of_a_module_gets_a_hint(capsys):
+    assert main(["probe", "learner.py:Base"]) == 2
+    assert "drop `.py`, as in learner:Base" in capsys.readouterr().err
+
+
+def test_a_discount_of_1_is_refused():
+    with pytest.raises(UsageError, match="probes need a `discount` below 1"):
+        probe_own("ppo", {"discount": 1})
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Logs of other libraries are read in our names, and bad ones give a sentence."""
 
+import gzip
 import json
 import math
 from dataclasses import replace
@@ -16,8 +17,9 @@ from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.log import Log, Signal
+from backflip.doctor.reading.about import checked_facts
 from backflip.doctor.reading.find import find_logs, with_facts
-from backflip.doctor.reading.from_settings import with_settings
+from backflip.doctor.reading.from_settings import NAMES, with_settings
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.naming import closest
@@ -29,6 +31,7 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.training.train import train
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.interop import csv_files
 from runshelf.store.run import create_run, find_run, open_run
 
 
@@ -117,6 +120,83 @@ def test_our_names_need_no_mapping_in_a_csv(tmp_path):
     assert log.signals["q_mean"].y[0] == 2.0
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("before", ["", "\ufeff", "\n \n", "# my run\n\n# lr=3\n"])
+def test_a_csv_of_any_separator_after_a_bom_comments_or_empty_lines(tmp_path, separator, before):
+    lines = [separator.join(("entropy ", " env_steps", "q_mean"))]
+    lines += [separator.join(("0.5", f" {at}", " 2.0 ")) for at in range(1, 20)]
+    lines.insert(9, "# a comment between rows")
+    (tmp_path / "a.csv").write_text(before + "\n".join(lines) + "\n")
+    log = only(tmp_path / "a.csv")
+    assert (set(log.signals), log.unknown, log.notes) == (
+        {"entropy", "q_mean", "env_steps"},
+        (),
+        (),
+    )
+    assert list(log.signals["entropy"].x) == [*range(1, 20)]
+
+
+def test_names_in_a_comment_before_numbers_as_numpy_writes_them(tmp_path):
+    table = np.asarray([[1.0, 0.5], [2.0, 0.4]])
+    np.savetxt(tmp_path / "a.csv", table, delimiter=",", header="env_steps,entropy")
+    assert list(only(tmp_path / "a.csv").signals["entropy"].y) == [0.5, 0.4]
+    np.savetxt(tmp_path / "b.csv", table, delimiter=",", header="no names")
+    assert set(only(tmp_path / "b.csv").signals) == set()
+
+
+def test_where_semicolons_separate_a_comma_is_the_decimal_point(tmp_path):
+    (tmp_path / "a.csv").write_text("env_steps;entropy\n1;0,5\n2;-1,5e-1\n")
+    assert list(only(tmp_path / "a.csv").signals["entropy"].y) == [0.5, -0.15]
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".txt", ".csv.gz", ".txt.gz"])
+def test_other_endings_of_csv_files(tmp_path, ending):
+    text = b"env_steps\tentropy\n1\t0.5\n"
+    path = tmp_path / f"a{ending}"
+    path.write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
+    assert only(path).signals["entropy"].y == 0.5
+
+
+def test_a_packed_file_is_read_up_to_a_limit(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(gzip.compress(b"env_steps,entropy\n" + b"1,0.5\n" * 1000))
+    monkeypatch.setattr(csv_files, "MOST_UNPACKED", 2**10)
+    with pytest.raises(UserFacingError, match="holds more than 0 MiB: unpack it"):
+        only(path)
+    path.write_bytes(path.read_bytes()[:30])
+    with pytest.raises(UserFacingError, match="cannot be unpacked"):
+        only(path)
+
+
+def test_two_damaged_files_of_a_folder_are_both_named(tmp_path):
+    for name in ("progress.csv", "0.monitor.csv"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(UserFacingError, match=r"progress\.csv.*monitor\.csv|monitor.*progress"):
+        only(tmp_path)
+
+
+def test_a_folder_of_csv_files_has_a_log_for_each(tmp_path):
+    for name in ("a.csv", "b.tsv", "c/d.csv.gz"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        text = b"env_steps,entropy\n1,0.5\n"
+        (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    (tmp_path / "notes.txt").write_text("no log")
+    (tmp_path / "empty.csv").write_text("")
+    assert len(logs_in(tmp_path, {})) == 3
+    sb3(tmp_path / "PPO_1")
+    assert only(tmp_path).library == "sb3"
+
+
+@pytest.mark.parametrize("name", ["log.json", "folder"])
+def test_what_cannot_be_read_gives_a_sentence_with_all_that_can(tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "log.json").write_text("{}")
+    with pytest.raises(
+        UsageError, match=r"there is no log in .* readable are event files .*`.tsv`"
+    ):
+        only(tmp_path / name)
+
+
 def test_monitor_files(tmp_path):
     lines = ['#{"t_start": 1.0, "env_id": "CartPole-v1"}', "r,l,t"]
     lines += [f"{at},10,{at}.5" for at in range(1, 40)]
@@ -124,6 +204,86 @@ def test_monitor_files(tmp_path):
     log = only(tmp_path)
     assert log.signals["episode_return_mean"].y[-1] == 39
     assert log.signals["episode_return_mean"].x[-1] == 390
+
+
+def test_the_environment_of_monitor_files(tmp_path):
+    text = '#{"t_start": 1.0, "env_id": "CartPole-v1"}\nr,l,t\n1,10,1.5\n'
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "0.monitor.csv").write_text(text)
+    (tmp_path / "my_monitor.csv").write_text(text)
+    sb3(tmp_path / "a")
+    assert only(tmp_path / "a").env == "CartPole-v1"
+    log = only(tmp_path / "my_monitor.csv")
+    assert (log.env, log.library) == ("CartPole-v1", "monitor")
+    (tmp_path / "monitor.csv").write_text(text.replace('"CartPole-v1"', '"None"'))
+    assert only(tmp_path / "monitor.csv").env is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (["nan,nan,nan"], "no row has env steps: `env_steps` holds `nan`"),
+        (["1,nan,high", "2,inf,low"], "`entropy` holds `nan`, `loss` holds `high`"),
+        (['"1,000",0.5,1', '"2,000",0.4,1'], "no row has env steps: `env_steps` holds `1,000`"),
+        (["1,,", "2,,"], "no column has a finite number to check: all cells are empty"),
+    ],
+)
+def test_a_csv_without_numbers_says_what_was_read(tmp_path, rows, says):
+    (tmp_path / "a.csv").write_text("\n".join(["env_steps,entropy,loss", *rows, ""]))
+    assert any(says in note for note in only(tmp_path / "a.csv").notes)
+
+
+def test_a_column_without_numbers_beside_others_is_no_note(tmp_path):
+    (tmp_path / "a.csv").write_text("env_steps,entropy,loss\n1,nan,high\n2,0.5,high\n")
+    assert only(tmp_path / "a.csv").notes == ()
+
+
+def test_steps_of_all_columns_that_go_back_are_one_note(tmp_path):
+    one, two = (rows_of(step=lambda s: round(s * 60), entropy=0.5, q_mean=y) for y in (1, 2))
+    both = [row for pair in zip(one[1:], two, strict=False) for row in pair]
+    (note,) = only(write_csv(tmp_path / "a.csv", both)).notes
+    assert note.startswith("`entropy` and 1 more: steps go back 59 times")
+    assert "may be two runs" in note
+
+
+def test_names_that_are_used_or_have_a_meaning_are_not_unknown(tmp_path):
+    log = only(sb3(tmp_path / "PPO_1", **{"train/std": 1.0, "time/iterations": 3}))
+    assert log.unknown == ("time/iterations",)
+    log = only(write_csv(tmp_path / "a.csv", rows_of(global_step=lambda s: s * 60, entropy=1.0)))
+    assert log.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("entrpy", "entropy"),
+        ("approx_kl_mean", "approx_kl"),
+        ("episode_return", "episode_return_mean"),
+        ("train/policy-loss", "policy_loss"),
+        ("train/loss", None),
+        ("reward", None),
+        ("entropy_MIN", None),
+        ("q_value_mean", None),
+        ("reward_st", "reward_std"),
+    ],
+)
+def test_a_name_resembles_only_what_is_of_its_kind(name, ours):
+    assert closest([name]).get(name) == ours
+
+
+@pytest.mark.parametrize(
+    ("steps", "rate"),
+    [
+        ("timesteps_total", "info/learner/default_policy/learner_stats/cur_lr"),
+        (
+            "num_env_steps_sampled_lifetime",
+            "learners/default_policy/default_optimizer_learning_rate",
+        ),
+    ],
+)
+def test_the_learning_rate_of_rllib(tmp_path, steps, rate):
+    rows = rows_of(**{steps: lambda share: round(share * 5000), rate: 3e-4})
+    assert only(write_csv(tmp_path / "progress.csv", rows)).signals["learning_rate"].y[0] == 3e-4
 
 
 def test_steps_that_go_back_are_ordered_and_noted(tmp_path):
@@ -195,6 +355,53 @@ def test_facts_that_a_log_does_not_hold(tmp_path):
     assert (log.algorithm, log.budget, log.setting("actions")) == ("ppo", 1000, 4)
     with pytest.raises(UsageError, match="must be a number"):
         with_facts(log, {"env_steps": "many"})
+
+
+@pytest.mark.parametrize(
+    ("fact", "says"),
+    [
+        ("foo=bar", "the doctor knows no `foo`"),
+        ("lr=0.5", "knows no `lr`, did you mean `learning_rate`?"),
+        ("discont=0.9", "knows no `discont`, did you mean `discount`?"),
+        ("actions=two", "`actions` must be a whole number above 0, got `two`"),
+        ("actions=-3", "`actions` must be a whole number above 0, got `-3`"),
+        ("actions=1e400", "`actions` must be a whole number above 0, got `inf`"),
+        ("actions=nan", "`actions` must be a whole number above 0, got `nan`"),
+        ("env_steps=-5", "`env_steps` must be a number above 0"),
+        ("env_steps=nan", "`env_steps` must be a number above 0"),
+        ("discount=2", "`discount` must be a number from 0 to 1, got `2`"),
+        ("gamma=nan", "`gamma` must be a number from 0 to 1"),
+        ("learning_rate=abc", "`learning_rate` must be a number of at least 0, got `abc`"),
+        ("normalize_obs=3", "`normalize_obs` must be true or false, got `3`"),
+        ("max_grad_norm=big", "`max_grad_norm` must be a number, got `big`"),
+    ],
+)
+def test_a_fact_that_cannot_be_is_refused(tmp_path, capsys, fact, says):
+    path = write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: s * 60, entropy=1.3))
+    assert run(path, "--about", fact) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("theirs", [*NAMES, "q_lr", "anneal_lr", "exploration_fraction"])
+def test_settings_of_other_libraries_may_be_told(theirs):
+    value = True if theirs == "anneal_lr" else 1
+    assert checked_facts({theirs: value}) == {theirs: value}
+
+
+def test_placeholders_of_a_command_may_be_told(tmp_path, capsys):
+    path = write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: s * 60, entropy=1.3))
+    given = ("--prove", "--about", "own=3", "--command", "python x.py {seed} {own}")
+    run(path, *given)
+    assert "knows no `own`" not in capsys.readouterr().err
+
+
+def test_the_algorithm_is_told_in_any_case_and_an_unknown_one_is_noted(tmp_path):
+    path = write_csv(tmp_path / "a.csv", rows_of(step=lambda s: s * 60, entropy=1.3))
+    log = with_facts(only(path), {"algorithm": "PPO"})
+    assert (log.algorithm, log.notes) == ("ppo", ())
+    other = with_facts(only(path), {"algorithm": "Rainbow"})
+    assert "does not know the algorithm `rainbow`" in other.notes[0]
+    assert "it knows a2c, cem, ddpg, dqn, ppo, sac" in other.notes[0]
 
 
 @pytest.mark.parametrize(

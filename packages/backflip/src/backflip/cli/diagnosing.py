@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from backflip.cli.progress_lines import progress_lines
 from runshelf.cli.arguments import add_output, home, sentence
 from runshelf.cli.command_line import Reported
-from runshelf.errors import UsageError
+from runshelf.errors import UsageError, UserFacingError
 from runshelf.store.files import disk_errors
 from runshelf.terminal_text import harmless, put
 
@@ -51,7 +51,7 @@ def add(commands: Any) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="what the log does not say: algorithm, env, env_steps, actions (their number), "
-        "discount; repeatable",
+        "discount and other settings; repeatable",
     )
     parser.add_argument(
         "--prove",
@@ -87,6 +87,7 @@ def add(commands: Any) -> None:
 
 def _doctor(options: argparse.Namespace) -> Reported:
     from backflip.doctor.diagnosis import diagnose
+    from backflip.doctor.reading.about import checked_facts
     from backflip.doctor.reading.find import find_logs, with_facts
     from backflip.doctor.report import all_in_words, listed, listed_json, to_json
     from runshelf.snapshot.command_settings import parse_value
@@ -98,6 +99,7 @@ def _doctor(options: argparse.Namespace) -> Reported:
     mapping = dict(_pair("--map", text) for text in options.map)
     about = dict(_pair("--about", text) for text in options.about)
     facts = {name: parse_value(value) for name, value in about.items()}
+    facts = checked_facts(facts, _placeholders(options.repeated))
     for option, given in (("--command", options.repeated), ("--probe", options.probe)):
         if given is not None and not options.prove:
             raise UsageError(f"`{option}` is an option of --prove; add it")
@@ -108,9 +110,7 @@ def _doctor(options: argparse.Namespace) -> Reported:
         found = [log for name in options.names for log in find_logs(home(options), name, mapping)]
         return [with_facts(log, facts) if facts else log for log in found]
 
-    if options.follow:
-        _follow(options, read)
-    found = [diagnose(log) for log in read()]
+    found = [diagnose(log) for log in (_follow(options, read) if options.follow else read())]
     if options.html:
         _write_page(Path(options.html), found)
     if any(one.findings for one in found):
@@ -126,18 +126,44 @@ def _doctor(options: argparse.Namespace) -> Reported:
     return Reported(to_json(found) | {"proof": proving.to_json(proof)}, lambda: put(words))
 
 
-def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> None:
-    """Print findings on stderr as they appear. Ctrl-C ends this, and the diagnosis follows."""
-    from backflip.doctor.live import follow
+def _placeholders(command: str | None) -> set[str]:
+    """Return the names that a command needs; what fills them comes from --about."""
+    if command is None:
+        return set()
+    from backflip.doctor.repeating_program import placeholders
 
-    if not any(Path(name).exists() for name in options.names):
-        read()  # a run, or a wrong name: say so at once
+    return placeholders(command.split())
+
+
+def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "list[Log]":
+    """Print findings on stderr as they appear. Ctrl-C ends this, and the diagnosis follows.
+
+    Returns:
+        The logs as they are now, or as they were last, if they cannot be read any more.
+    """
+    from backflip.doctor.live import follow
+    from backflip.doctor.log import Log
+
+    last = list[Log]()
+
+    def kept() -> "list[Log]":
+        last[:] = read()
+        return last
 
     def until(found: "Sequence[Diagnosis]") -> bool:
         return options.until_finding and any(one.findings for one in found)
 
+    if not any(Path(name).exists() for name in options.names):
+        kept()  # a run, or a wrong name: say so at once
     with contextlib.suppress(KeyboardInterrupt):
-        follow(read, lambda line: put(harmless(f"backflip: {line}"), file=sys.stderr), until)
+        follow(kept, lambda line: put(harmless(f"backflip: {line}"), file=sys.stderr), until)
+    try:
+        return read()
+    except UserFacingError as error:
+        if not last:
+            raise
+        put(harmless(f"backflip: the diagnosis is of the last log seen: {error}"), file=sys.stderr)
+        return last
 
 
 def _prove(

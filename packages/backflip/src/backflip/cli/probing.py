@@ -1,13 +1,16 @@
 """The command `probe`."""
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from backflip.cli.progress_lines import progress_lines
 from runshelf.cli.arguments import add_output, sentence, whole
 from runshelf.cli.command_line import Reported
-from runshelf.errors import UsageError
+from runshelf.errors import Interrupted, UsageError
 from runshelf.terminal_text import put
+
+if TYPE_CHECKING:
+    from backflip.doctor.probing.outcome import Outcome
 
 FAILED = 1  # exit status if a probe failed
 
@@ -42,18 +45,24 @@ def add(commands: Any) -> None:
 def _probe(options: argparse.Namespace) -> Reported:
     from backflip.doctor.probing.report import in_words, to_json
 
+    try:
+        outcomes = _outcomes(options)
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; probes keep nothing") from None
+    options.exit_status = 0 if all(one.passed for one in outcomes) else FAILED
+    return Reported(to_json(outcomes), lambda: put(in_words(outcomes)))
+
+
+def _outcomes(options: argparse.Namespace) -> "list[Outcome]":
     if ":" in options.algorithm:
         from backflip.doctor.probing.others import probe_other
 
         if options.set:
             raise UsageError("`--set` is for our algorithms; set others in the factory")
-        outcomes = probe_other(options.algorithm, options.env_steps, progress_lines())
-    else:
-        from backflip.doctor.probing.own import probe_own
+        return probe_other(options.algorithm, options.env_steps, progress_lines())
+    from backflip.doctor.probing.own import probe_own
 
-        outcomes = probe_own(options.algorithm, _settings(options.set), progress_lines())
-    options.exit_status = 0 if all(one.passed for one in outcomes) else FAILED
-    return Reported(to_json(outcomes), lambda: put(in_words(outcomes)))
+    return probe_own(options.algorithm, _settings(options.set), progress_lines())
 
 
 def _settings(texts: list[str]) -> dict[str, Any]:

@@ -15,6 +15,9 @@ def find_object(name: str) -> Any:
         UsageError: there is no such module or object, or importing the module raised.
     """
     module, _, attribute = name.partition(":")
+    if module.endswith(".py"):
+        hint = f"{Path(module).stem}:{attribute or 'my_function'}"
+        raise UsageError(f"`{name}` names a file, not a module: drop `.py`, as in {hint}")
     if not module or not attribute.isidentifier():
         raise UsageError(f"`{name}` must be module:name, as in my_file:my_function")
     found = _import(module)

@@ -1,19 +1,26 @@
-"""Reads CSV files of Stable-Baselines3: `progress.csv` and `monitor.csv`.
+"""Reads CSV files: `progress.csv` and `monitor.csv` of Stable-Baselines3, and any other.
 
 A cell that is a number becomes that number exactly. An empty cell has no value.
 """
 
+import codecs
 import csv
+import gzip
 import re
+import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runshelf.errors import DamagedFile
+from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.received_json import parse_record
 from runshelf.store.files import disk_errors
 
+MOST_UNPACKED = 2**28  # bytes of a file that ends in .gz: a small one can hold any number of zeros
+_SEPARATORS = ",;\t"
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DECIMAL_COMMA = re.compile(r"-?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 Row = dict[str, int | float | str]
 
@@ -37,31 +44,73 @@ class Csv(NamedTuple):
 def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
     """Return the rows of a CSV file, whose first line may be `#{...}`, JSON about the file.
 
-    Rows are left out and listed as broken if they have more cells than columns, lack a number in a
-    column of `numbers`, or are incomplete at the end of the file.
+    Cells are separated by commas, semicolons or tabs, whichever makes the most columns. Spaces
+    around a cell do not count. Lines that start with `#` and empty lines are skipped, but for names
+    in a comment right before numbers. Rows are left out and listed as broken if they have more
+    cells than columns, lack a number in a column of `numbers`, or are incomplete at the end of the
+    file.
 
     Args:
-        path: the file.
+        path: the file; it is unpacked if its name ends in `.gz`.
         numbers: the columns that must hold a number in each row.
 
     Raises:
-        DamagedFile: there is no line of column names.
-        UserFacingError: the file cannot be read.
+        DamagedFile: there is no line of column names, or the file cannot be unpacked.
+        UserFacingError: the file cannot be read, or is too large when unpacked.
     """
-    with disk_errors(path):
-        text = path.read_text(encoding="utf-8", errors="replace")
-    lines = text.split("\n")
+    lines = _text(path).split("\n")
     whole = lines[:-1]  # a last line without a newline may be incomplete
-    head: dict[str, Any] = {}
-    start = 0
-    if whole and whole[0].startswith("#"):
-        start = 1
-        head = _head(whole[0][1:])
-    if len(whole) <= start:
+    start = next((at for at, line in enumerate(whole) if not _is_skipped(line)), None)
+    if start is None:
         raise DamagedFile(f"`{path}` has no line of column names: it is not a training log")
-    names = next(_cells(whole[start : start + 1]), [])
+    separator = _separator_of(whole[start])
+    names, start = _names_at(whole, start, separator)
+    head = next((_head(line[1:]) for line in whole[:start] if line.startswith("#{")), {})
     table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], names)
-    return table._replace(rows=_rows(table, whole, start + 1, numbers))
+    return table._replace(rows=_rows(table, whole, start, numbers, separator))
+
+
+def _text(path: Path) -> str:
+    with disk_errors(path):
+        data = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
+    text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig", errors="replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _unpacked(path: Path) -> bytes:
+    try:
+        with gzip.open(path) as file:
+            data = file.read(MOST_UNPACKED + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DamagedFile(f"`{path}` cannot be unpacked: {error}") from error
+    if len(data) > MOST_UNPACKED:
+        most = f"{MOST_UNPACKED // 2**20} MiB"
+        raise UserFacingError(f"`{path}` holds more than {most}: unpack it with gunzip first")
+    return data
+
+
+def _is_skipped(line: str) -> bool:
+    return not line.strip() or line.startswith("#")
+
+
+def _separator_of(line: str) -> str:
+    """Return the character that splits the line of names into the most columns."""
+    return max(_SEPARATORS, key=lambda one: len(next(_cells(line, one), [])))
+
+
+def _names_at(lines: list[str], at: int, separator: str) -> tuple[list[str], int]:
+    """Return the column names, and where the rows begin.
+
+    NumPy's `savetxt` writes the names as a comment, right before a first row of numbers only.
+    """
+    first = next(_cells(lines[at], separator), [])
+    if at and lines[at - 1].startswith("#"):
+        comment = next(_cells(lines[at - 1][1:], separator), [])
+        if len(comment) == len(first) and not any(
+            isinstance(_value(x, separator), str) for x in first
+        ):
+            return comment, at
+    return first, at + 1
 
 
 def _head(text: str) -> dict[str, Any]:
@@ -71,33 +120,43 @@ def _head(text: str) -> dict[str, Any]:
         return {}
 
 
-def _rows(table: Csv, lines: list[str], start: int, numbers: Collection[str]) -> Iterator[Row]:
+def _rows(
+    table: Csv, lines: list[str], start: int, numbers: Collection[str], separator: str
+) -> Iterator[Row]:
     for number, line in enumerate(lines[start:], start + 1):
-        cells = next(_cells([line]), None)
+        if _is_skipped(line):
+            continue
+        cells = next(_cells(line, separator), None)
         if cells is None or len(cells) > len(table.names):
-            table.broken.extend([number] if line.strip() else [])
+            table.broken.append(number)
             continue
         # Rows written before a name was first logged have fewer cells.
         pairs = zip(table.names, cells, strict=False)
-        row = {name: _value(cell) for name, cell in pairs if name and cell != ""}
+        row = {name: _value(cell, separator) for name, cell in pairs if name and cell != ""}
         if not all(isinstance(row.get(name), int | float) for name in numbers):
             table.broken.append(number)
             continue
         yield row
 
 
-def _cells(lines: list[str]) -> Iterator[list[str]]:
-    """Yield the cells of each line; stop at a line that is not CSV."""
+def _cells(line: str, separator: str) -> Iterator[list[str]]:
+    """Yield the cells of a line, without spaces around them; nothing if it is not CSV."""
     try:
-        yield from csv.reader(lines, strict=True)
+        for cells in csv.reader([line], strict=True, delimiter=separator):
+            yield [cell.strip() for cell in cells]
     except csv.Error:
         return
 
 
-def _value(cell: str) -> int | float | str:
-    """Return a cell as a number if it is one, else as text."""
+def _value(cell: str, separator: str) -> int | float | str:
+    """Return a cell as a number if it is one, else as text.
+
+    Where semicolons separate cells, a comma is the decimal point, as spreadsheets write it.
+    """
     if _WHOLE.fullmatch(cell):
         return int(cell)
+    if separator == ";" and _DECIMAL_COMMA.fullmatch(cell):
+        cell = cell.replace(",", ".")
     try:
         return float(cell)
     except ValueError:

@@ -23,6 +23,10 @@ _MONITOR = ("r", "l", "t")
 Say = Callable[[str], None]
 
 
+class NoLogs(UsageError):
+    """There are no logs at or below a path."""
+
+
 class Skipped(NamedTuple):
     """A file that could not be imported, and the reason in one line."""
 
@@ -72,7 +76,8 @@ def find_log_folders(path: Path, say: Say) -> list[LogFolder]:
     """Return the folders with logs at or below a path, or the folder of one log.
 
     Raises:
-        UsageError: there are no logs, or too many.
+        NoLogs: there are no logs.
+        UsageError: the path does not exist, or there are too many logs.
         UserFacingError: a folder cannot be read.
     """
     if not path.exists():
@@ -82,7 +87,7 @@ def find_log_folders(path: Path, say: Say) -> list[LogFolder]:
     else:
         found = [LogFolder(path.parent, [path.name])] if _is_log(path.name) else []
     if not found:
-        raise UsageError(
+        raise NoLogs(
             f"nothing to import in `{path}`: expected event files of TensorBoard "
             "(`*tfevents*`), `progress.csv` or `monitor.csv`"
         )

@@ -116,6 +116,7 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
         ),
         "learners/default_policy/policy_loss": Meaning("", "", like="policy_loss"),
         "learners/default_policy/curr_lr": Meaning("learning_rate", ""),
+        "learners/default_policy/default_optimizer_learning_rate": Meaning("learning_rate", ""),
         "learners/default_policy/gradients_default_optimizer_global_norm": Meaning(
             "", "of the last learner update", like="grad_norm"
         ),

@@ -1,16 +1,18 @@
 """Runs the probes on algorithms of other libraries, behind an adapter."""
 
+import math
 import time
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from backflip.core.user_code import find_object
 from backflip.doctor.probing.as_gymnasium import AsGymnasium
-from backflip.doctor.probing.learner import Learner, MakeLearner
+from backflip.doctor.probing.learner import MakeLearner
 from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, outcome_of
 from backflip.doctor.probing.probes import Probe, probes_for
-from runshelf.errors import UsageError, UserFacingError
+from backflip.doctor.probing.ticking import ticking
+from runshelf.errors import UsageError, UserFacingError, shown
 
 ENV_STEPS = 6_000  # on each probe
 
@@ -27,45 +29,111 @@ def probe_other(
         on_progress: receives what is done, and the share of probes that are done.
 
     Raises:
-        UsageError: there is no such name, or it accepts neither kind of actions.
+        UsageError: there is no such name, it accepts neither kind of actions, or its learner lacks
+            something.
+        UserFacingError: the learner fails, or returns something else than a number.
     """
     make: MakeLearner = find_object(factory)
     chosen = probes_for(discrete=_accepts_choices(make, factory))
     outcomes = list[Outcome]()
     for number, probe in enumerate(chosen):
-        if on_progress is not None:
-            on_progress(probe.id, number / len(chosen))
-        start = time.monotonic()
-        asked = [_asked(make(AsGymnasium(probe.env), seed), probe, env_steps) for seed in SEEDS]
-        values = [one for one, _, _ in asked if one is not None]
-        actions = np.asarray([found for _, found, _ in asked], np.float64)
-        outcomes.append(
-            outcome_of(probe, values or (), actions, asked[0][2], time.monotonic() - start)
-        )
+        with ticking(on_progress, probe.id, number / len(chosen)):
+            outcomes.append(_outcome(make, factory, probe, env_steps))
     return outcomes
+
+
+def _outcome(make: MakeLearner, factory: str, probe: Probe, env_steps: int) -> Outcome:
+    start = time.monotonic()
+    asked = [_asked(make, factory, seed, probe, env_steps) for seed in SEEDS]
+    values = [one.values for one in asked if one.values is not None]
+    actions = np.asarray([one.actions for one in asked], np.float64)
+    return outcome_of(probe, values, actions, asked[0].discount, time.monotonic() - start)
 
 
 def _accepts_choices(make: MakeLearner, factory: str) -> bool:
     for discrete in (True, False):
         try:
             make(AsGymnasium(probes_for(discrete=discrete)[0].env), 0)
-        except Exception as error:  # noqa: BLE001  (a library may refuse spaces with any)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (it may refuse spaces with any)
             reason = f"{type(error).__name__}: {error}"
         else:
             return discrete
     raise UsageError(f"`{factory}` makes no learner for a probe: {reason}")
 
 
-def _asked(learner: Learner, probe: Probe, env_steps: int) -> tuple[Any, list[float], float]:
-    """Return the values, if the learner has any, the actions, and its discount."""
+@final
+class _Asked(NamedTuple):
+    """What a learner says after learning: values, if it has any, actions, and its discount."""
+
+    values: list[float] | None
+    actions: list[float]
+    discount: float
+
+
+def _asked(make: MakeLearner, factory: str, seed: int, probe: Probe, env_steps: int) -> _Asked:
+    # Also a learner that calls `sys.exit`: it would end the probes with its own status.
     try:
+        learner = make(AsGymnasium(probe.env), seed)
+        discount = _checked(learner, factory)
         learner.learn(env_steps)
         shown = [np.asarray(obs, np.float32) for obs in probe.shown]
         value = getattr(learner, "value", None)
-        values = [float(value(obs)) for obs in shown] if value is not None else None
-        actions = [float(np.asarray(learner.act(obs)).reshape(-1)[0]) for obs in shown]
-    except Exception as error:
+        values = None if value is None else [_one(value(obs), "value") for obs in shown]
+        return _Asked(values, [_one(learner.act(obs), "act") for obs in shown], discount)
+    except UserFacingError:
+        raise
+    except (Exception, SystemExit) as error:
         raise UserFacingError(
             f"the learner failed on {probe.id} ({type(error).__name__}: {error})"
         ) from error
-    return values, actions, float(learner.discount)
+
+
+def _checked(learner: Any, factory: str) -> float:
+    """Return the discount of a learner.
+
+    Raises:
+        UsageError: the learner lacks something, or its discount is not possible.
+    """
+    of = f"the learner of `{factory}`"
+    for name, what in (("learn", "learn(env_steps)"), ("act", "act(obs)"), ("value", "value(obs)")):
+        if not callable(getattr(learner, name, None)) and (
+            name != "value" or hasattr(learner, name)
+        ):
+            raise UsageError(f"{of} must have a method `{what}`, got {_kind(learner, name)}")
+    discount = _discount_of(learner)
+    if not 0 <= discount < 1:
+        raise UsageError(
+            f"{of} must have a `discount`, a number of at least 0 and below 1: its γ; "
+            f"got {_kind(learner, 'discount')}"
+        )
+    return discount
+
+
+def _discount_of(learner: Any) -> float:
+    try:
+        return float(learner.discount)
+    except (AttributeError, TypeError, ValueError):
+        return math.nan
+
+
+def _kind(learner: Any, name: str) -> str:
+    if learner is None:
+        return "None in place of a learner"
+    return shown(getattr(learner, name)) if hasattr(learner, name) else "none"
+
+
+def _one(found: Any, method: str) -> float:
+    """Return what a method of the learner gave for one observation, as a number.
+
+    Raises:
+        UserFacingError: it is no number, or more than one.
+    """
+    try:
+        # Arrays of any library have `item`, and NumPy cannot read some, as those with gradients.
+        return float((found if hasattr(found, "item") else np.asarray(found, object)).item())
+    except (TypeError, ValueError, RuntimeError) as error:
+        shape = tuple(getattr(found, "shape", ()))
+        what = f"an array of shape {shape}" if shape else shown(found)
+        raise UserFacingError(
+            f"`{method}(obs)` of the learner must return one number for one observation, got {what}"
+        ) from error

@@ -1,6 +1,6 @@
 """What an algorithm did on one probe."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ class Outcome(NamedTuple):
         seconds: how long it took.
         value: the learned value of the first state shown, mean over the seeds; NaN if values are
             not asked.
+        not_finite: `NaN` or `infinite`, by `value` and `action`, where one of these is not finite.
     """
 
     probe: Probe
@@ -29,6 +30,7 @@ class Outcome(NamedTuple):
     action_error: float
     seconds: float
     value: float = float("nan")
+    not_finite: Mapping[str, str] = {}
 
     @property
     def passed(self) -> bool:
@@ -50,14 +52,24 @@ def outcome_of(
         seconds: how long it took.
     """
     of_values = of_actions = value = float("nan")
+    asked = dict[str, np.ndarray]()
     if probe.values is not None and len(values):
         correct = np.asarray(probe.values(discount))
         learned = np.asarray(values, np.float64)
+        asked["value"] = learned
         value, off = float(learned[:, 0].mean()), np.abs(learned - correct[None])
         of_values = _largest(off) / float(np.abs(correct).max())
     if probe.actions is not None:
+        asked["action"] = actions
         of_actions = _largest(np.abs(actions - np.asarray(probe.actions)[None]))
-    return Outcome(probe, of_values, of_actions, seconds, value)
+    strange = {what: _strange(found) for what, found in asked.items() if _strange(found)}
+    return Outcome(probe, of_values, of_actions, seconds, value, strange)
+
+
+def _strange(found: np.ndarray) -> str:
+    if np.isnan(found).any():
+        return "NaN"
+    return "" if np.isfinite(found).all() else "infinite"
 
 
 def _largest(errors: np.ndarray) -> float:

@@ -14,8 +14,10 @@ from backflip.core.spec import within
 from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, outcome_of
 from backflip.doctor.probing.probes import Probe, probes_for
 from backflip.doctor.probing.settings import SETTINGS
+from backflip.doctor.probing.ticking import ticking
 from backflip.drivers.native import NativeDriver
 from backflip.training.algorithm_config import configure
+from runshelf.errors import UsageError
 
 WITHOUT_VALUES = ("cem",)
 # Its losses for choices and for numbers are two modules; numbers are what it is mostly used for.
@@ -33,19 +35,26 @@ def probe_own(
         on_progress: receives what is done, and the share of probes that are done.
 
     Raises:
-        UsageError: there is no such algorithm or setting.
+        UsageError: there is no such algorithm or setting, or the discount is 1.
     """
     entry = entry_of(algorithm)
+    if settings.get("discount") == 1:
+        raise UsageError(
+            "probes need a `discount` below 1: with 1, `probe:truncation` has no value"
+        )
     chosen, outcomes = _probes_of(entry), list[Outcome]()
     for number, probe in enumerate(chosen):
-        if on_progress is not None:
-            on_progress(probe.id, number / len(chosen))
         given = SETTINGS[algorithm] | SETTINGS.get(f"{algorithm} {probe.id}", {}) | dict(settings)
-        start = time.monotonic()
-        values_of, actions = _learned(entry, probe, given)
-        discount = float(given.get("discount", 0.9))
-        outcomes.append(outcome_of(probe, values_of, actions, discount, time.monotonic() - start))
+        with ticking(on_progress, probe.id, number / len(chosen)):
+            outcomes.append(_outcome(entry, probe, given))
     return outcomes
+
+
+def _outcome(entry: AlgorithmEntry, probe: Probe, settings: Mapping[str, Any]) -> Outcome:
+    start = time.monotonic()
+    values_of, actions = _learned(entry, probe, settings)
+    discount = float(settings.get("discount", 0.9))
+    return outcome_of(probe, values_of, actions, discount, time.monotonic() - start)
 
 
 def _probes_of(entry: AlgorithmEntry) -> list[Probe]:

@@ -23,8 +23,14 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
 
 def _line(one: Outcome) -> str:
     errors = {"value": one.value_error, "action": one.action_error}
-    said = ", ".join(f"{name} off by {x:.3f}" for name, x in errors.items() if not math.isnan(x))
-    if not (one.passed or math.isnan(one.value)):
+    asked = {name: error for name, error in errors.items() if not math.isnan(error)}
+    said = ", ".join(
+        f"a learned {name} is {one.not_finite[name]}"
+        if name in one.not_finite
+        else f"{name} off by {error:.3f}"
+        for name, error in asked.items()
+    )
+    if not one.passed and math.isfinite(one.value):
         said = f"first value {one.value:.3g}, {said}"
     state = "passed" if one.passed else "FAILED"
     return f"{state}  {one.probe.id:17} {one.probe.asks}  ({said}; {one.seconds:.0f} s)"
@@ -40,6 +46,7 @@ def to_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
                 "value": _number(one.value),
                 "value_error": _number(one.value_error),
                 "action_error": _number(one.action_error),
+                "not_finite": dict(one.not_finite),
                 "tolerance": one.probe.tolerance,
                 "asks": one.probe.asks,
                 "means": None if one.passed else one.probe.fails,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from backflip.doctor.log import Log
+from backflip.doctor.reading.about import checked_facts, note_on_algorithm
 from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
@@ -40,15 +41,20 @@ def find_logs(home: Path, name: str, mapping: Mapping[str, str]) -> list[Log]:
 def with_facts(log: Log, facts: Mapping[str, Any]) -> Log:
     """Return a log with facts that it does not hold: `algorithm`, `env`, `env_steps` or settings.
 
+    Args:
+        log: the log.
+        facts: by name. Names without a meaning are kept as settings.
+
     Raises:
-        UsageError: the env steps are no number.
+        UsageError: a value is not possible.
     """
+    facts = checked_facts(facts, facts)
     planned = facts.get("env_steps", log.planned)
-    if not isinstance(planned, int | float):
-        raise UsageError(f"`env_steps` must be a number, got `{planned}`")
     algorithm, env = facts.get("algorithm", log.algorithm), facts.get("env", log.env)
     settings = {**log.settings, **facts}
     known = replace(log, algorithm=algorithm, env=env, planned=float(planned), settings=settings)
+    if "algorithm" in facts:
+        known = replace(known, notes=(*log.notes, *note_on_algorithm(known)))
     return known if log.library == "backflip" else with_settings(known)
 
 

@@ -1,6 +1,7 @@
 """Reads logs of other libraries: event files of TensorBoard, CSV files, and files of W&B."""
 
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,12 +19,23 @@ from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import Csv, read_csv
 from runshelf.interop.event_files import Settings
 from runshelf.interop.import_tables import STEPS
-from runshelf.interop.log_folders import LogFolder, find_log_folders, without_unreadable
-from runshelf.interop.log_survey import entries_of, parse_folder_name
+from runshelf.interop.log_folders import LogFolder, NoLogs, find_log_folders, without_unreadable
+from runshelf.interop.log_survey import entries_of, parse_folder_name, text_of
 from runshelf.interop.neighbours import joined
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
 
+# Endings of files that are read as CSV, alone and in a folder without any other log. In a folder,
+# text files are left out: few of them are logs.
+_TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
+_TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+_MOST_TABLES = 1_000
+MOST_COLUMNS, MOST_SHOWN = 4, 40  # columns, and characters of a value, in a note
+_OF_MONITOR = ("r", "l", "t")
+READABLE = (
+    "event files of TensorBoard (`*tfevents*`), files of W&B (`*.wandb`), and CSV files (`.csv`, "
+    "`.tsv` and `.txt`, also with `.gz`)"
+)
 _TABLE_ROW = re.compile(r"^\|?([^|]+)\|([^|]*)\|?$", re.MULTILINE)
 
 
@@ -38,35 +50,72 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
         UsageError: there is no log, or the mapping is wrong.
         UserFacingError: a file cannot be read.
     """
-    if path.is_file() and path.suffix == ".csv" and "monitor" not in path.name:
-        said = list[str]()
-        table = read_csv(path)
-        logged, facts = _of_csv(path, table, said), table.head
-        log = _log(path, str(path), logged, _settings_of(facts), said, mapping)
-        return [replace(log, algorithm=str(facts["algorithm"]))] if "algorithm" in facts else [log]
+    if path.is_file() and _is_table(path.name, _TABLES):
+        return [_of_table(path, mapping)]
     notes = list[str]()
     found = _of_wandb(path, mapping, notes)
-    for whole in joined(_folders(path, notes, allow_none=bool(found or notes))):
+    for whole in joined(_folders(path, notes)):
         source, bad = without_unreadable(whole)
         said = [*notes, *(file.why for file in bad)]
         if source.files:
             found.append(_of_folder(source, said, mapping))
         elif len(bad) == 1:
             raise DamagedFile(bad[0].why)
+        else:
+            notes += [file.why for file in bad]
+    found = found or _of_tables(path, mapping, notes)
+    if not found and not notes:
+        raise UsageError(f"there is no log in `{path}` that can be read; readable are {READABLE}")
     if not found:
-        raise UserFacingError(
-            f"no log in `{path}` can be read: {'; '.join(notes) or 'all damaged'}"
-        )
+        raise UserFacingError(f"no log in `{path}` can be read: {'; '.join(notes)}")
     return found
 
 
-def _folders(path: Path, notes: list[str], *, allow_none: bool) -> list[LogFolder]:
+def _folders(path: Path, notes: list[str]) -> list[LogFolder]:
+    """Return folders of event files, `progress.csv` and `monitor.csv`; empty if there are none."""
     try:
         return find_log_folders(path, notes.append)
-    except UsageError:
-        if allow_none:
-            return []
-        raise
+    except NoLogs:
+        return []
+
+
+def _is_table(name: str, endings: tuple[str, ...]) -> bool:
+    """Return whether a file is read as CSV; files of a monitor belong together."""
+    return name.endswith(endings) and not f".{name}".endswith(".monitor.csv")
+
+
+def _of_tables(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[Log]:
+    """Return the log of each CSV file in a folder; those that cannot be read are noted."""
+    found = list[Log]()
+    for file in _tables(path):
+        try:
+            found.append(_of_table(file, mapping))
+        except DamagedFile as error:
+            notes.append(str(error))
+    return found
+
+
+def _tables(path: Path) -> list[Path]:
+    """Return the CSV files below a folder; links and pipes are left out."""
+    walked = os.walk(path, followlinks=False)
+    files = (Path(at) / name for at, _, names in walked for name in names)
+    named = (one for one in files if _is_table(one.name, _TABLES_IN_FOLDERS))
+    found = sorted(one for one in named if one.is_file() and not one.is_symlink())
+    if len(found) > _MOST_TABLES:
+        raise UsageError(f"`{path}` has more than {_MOST_TABLES} CSV files: name a subfolder")
+    return found
+
+
+def _of_table(path: Path, mapping: Mapping[str, str]) -> Log:
+    said = list[str]()
+    table = read_csv(path)
+    if {*_OF_MONITOR} <= {*table.names}:
+        logged = _of_monitors([path], said)
+    else:
+        logged = _of_csv(path, table, said)
+    log = _log(path, str(path), logged, _settings_of(table.head), said, mapping)
+    algorithm = table.head.get("algorithm")
+    return replace(log, algorithm=str(algorithm)) if algorithm else log
 
 
 def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[Log]:
@@ -104,9 +153,11 @@ def _of_wandb_rows(rows: list[dict[str, float]]) -> dict[str, Logged]:
 
 
 def _settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings in the first line of a file of `DoctorCallback`."""
+    """Return the settings in the first line of a file of `DoctorCallback`, or of a monitor."""
     settings = facts.get("settings")
-    return dict(settings) if isinstance(settings, dict) else {}
+    env = text_of(facts.get("env_id"))
+    about = {} if env is None else {"env_id": env}
+    return about | (dict(settings) if isinstance(settings, dict) else {})
 
 
 def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) -> Log:
@@ -115,7 +166,9 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     if source.progress:
         logged = _of_csv(source.progress, read_csv(source.progress), notes) | logged
     if source.monitors and "rollout/ep_rew_mean" not in logged:
-        logged |= _of_monitors(source, notes)
+        logged |= _of_monitors(source.monitors, notes)
+    for path in source.monitors[:1]:  # of one training: all have the same environment
+        settings = _settings_of(read_csv(path).head) | settings
     log = _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
     saved = unneeded_mib(source.folder)
     if saved is None:
@@ -198,7 +251,28 @@ def _of_csv(path: Path, table: Csv, notes: list[str]) -> dict[str, Logged]:
     axis = next((name for name in STEPS if name in table.names), None)
     if axis is None:
         notes.append(f"`{path.name}` has no env steps: rows are counted instead")
+    notes += _without_numbers(path, rows, axis)
     return _columns(rows, axis)
+
+
+def _without_numbers(
+    path: Path, rows: Sequence[Mapping[str, float | str]], axis: str | None
+) -> list[str]:
+    """Return sentences about env steps, and about all values, that are no finite numbers."""
+    first: dict[str, float | str] = {}
+    finite = set[str]()
+    for row in rows:
+        first = {**row, **first}
+        finite |= {n for n, x in row.items() if not isinstance(x, str) and math.isfinite(x)}
+    held = {name: f"`{name}` holds `{str(x)[:MOST_SHOWN]}`" for name, x in first.items()}
+    steps, said = held.pop(axis or "", ""), list[str]()
+    if steps and axis not in finite:
+        said.append(f"`{path.name}`: no row has env steps: {steps}, which is no finite number")
+    if rows and not finite - {axis}:
+        shown = ", ".join([*held.values()][:MOST_COLUMNS]) or "all cells are empty"
+        more = f", and {len(held) - MOST_COLUMNS} more" if len(held) > MOST_COLUMNS else ""
+        said.append(f"`{path.name}`: no column has a finite number to check: {shown}{more}")
+    return said
 
 
 def _columns(rows: Sequence[Mapping[str, float | str]], axis: str | None) -> dict[str, Logged]:
@@ -219,11 +293,11 @@ def _columns(rows: Sequence[Mapping[str, float | str]], axis: str | None) -> dic
     }
 
 
-def _of_monitors(source: LogFolder, notes: list[str]) -> dict[str, Logged]:
+def _of_monitors(paths: Sequence[Path], notes: list[str]) -> dict[str, Logged]:
     """Return the episodes of monitor files, over the env steps of all environments together."""
     episodes = list[tuple[float, float, float]]()
-    for path in source.monitors:
-        for row in read_csv(path, ("r", "l", "t")).rows:
+    for path in paths:
+        for row in read_csv(path, _OF_MONITOR).rows:
             episodes.append((float(row["t"]), float(row["r"]), float(row["l"])))
     if not episodes:
         notes.append("the monitor files hold no episode")

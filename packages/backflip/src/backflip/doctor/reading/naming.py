@@ -9,11 +9,14 @@ import numpy as np
 from backflip.doctor.log import Signal, Values
 from backflip.doctor.signals import SIGNALS
 from runshelf.errors import UsageError, did_you_mean
+from runshelf.formatting import plural
+from runshelf.interop.import_tables import STEPS
 from runshelf.interop.metric_names import MEANINGS, Library, library_of
 
 AXES = ("step", "env_steps", "time", "seconds", "updates", "seed", "episodes")
 RAY = "ray/tune/"  # before RLlib's names in event files
 _MOST_UNKNOWN = 40
+MOST_MATCHES = 5  # similar signals that are looked at
 
 
 @final
@@ -57,15 +60,17 @@ def named(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Named:
     library = library_of(short)
     if not library and {"r", "l", "t"} <= short.keys():
         library = "monitor"
-    notes, unknown, found = list[str](), list[str](), dict[str, Signal]()
+    unknown, found = list[str](), dict[str, Signal]()
     for name, series in short.items():
         ours, factor, how = _meaning(name, library, mapping)
         if not ours:
-            unknown += [name] if name not in AXES else []
+            unknown += [] if _is_explained(name, library) else [name]
             continue
         if ours not in found or name in mapping:
-            found[ours] = _signal(name, series, factor, how, notes)
-    return Named(library or "unknown", found, tuple(unknown[:_MOST_UNKNOWN]), tuple(notes))
+            found[ours] = _signal(name, series, factor, how)
+    used = [name for name in short if name in {one.logged_as for one in found.values()}]
+    notes = _going_back({name: short[name] for name in used})
+    return Named(library or "unknown", found, tuple(unknown[:_MOST_UNKNOWN]), notes)
 
 
 def check_mapping(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> None:
@@ -85,14 +90,31 @@ def check_mapping(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> N
 
 
 def closest(unknown: Sequence[str]) -> dict[str, str]:
-    """Return the signal that each unknown name resembles, by unknown name."""
+    """Return the signal that each unknown name resembles, by unknown name.
+
+    Both consist of the same words of ours, so that neither `loss` nor `q_value_loss` is `q_loss`.
+    Words that no signal has, and `mean`, do not count.
+    """
     found: dict[str, str] = {}
     for name in unknown:
         last = name.rsplit("/", 1)[-1].lower().replace("-", "_")
-        match = difflib.get_close_matches(last, SIGNALS, 1, 0.75)
+        matches = difflib.get_close_matches(last, SIGNALS, MOST_MATCHES, 0.75)
+        match = next((one for one in matches if _words(one) == _words(last)), None)
         if match:
-            found[name] = match[0]
+            found[name] = match
     return found
+
+
+def _words(name: str) -> set[str]:
+    """Return the words of our signals in a name; a word with a typing error counts as ours."""
+    known = {word for signal in SIGNALS for word in signal.split("_")}
+    near = [difflib.get_close_matches(word, known, 1, 0.75) for word in name.split("_")]
+    return {word for words in near for word in words} - {"mean"}
+
+
+def _is_explained(name: str, library: Library) -> bool:
+    """Return whether a name without a signal has a known meaning all the same."""
+    return name in AXES or name in STEPS or name in MEANINGS.get(library, {})
 
 
 def _meaning(name: str, library: Library, mapping: Mapping[str, str]) -> tuple[str, float, str]:
@@ -107,15 +129,28 @@ def _meaning(name: str, library: Library, mapping: Mapping[str, str]) -> tuple[s
     return "", 1.0, ""
 
 
-def _signal(name: str, series: Logged, factor: float, how: str, notes: list[str]) -> Signal:
+def _signal(name: str, series: Logged, factor: float, how: str) -> Signal:
     """Return a series ordered by env steps; of equal steps, the last value counts."""
     x, y = series.x, series.y * factor
     known = np.isfinite(x)
     x, y = x[known], y[known]
-    back = int((np.diff(x) < 0).sum())
-    if back:
-        notes.append(f"`{name}`: steps go back {back} times; values are in the order of steps")
     order = np.argsort(x, kind="stable")
     x, y = x[order], y[order]
     last = np.append(np.diff(x) > 0, True)[: len(x)]
     return Signal(x[last], y[last], name, how)
+
+
+def _going_back(logged: Mapping[str, Logged]) -> tuple[str, ...]:
+    """Return one note about all series whose steps go back; empty if none does."""
+    back = {
+        name: int((np.diff(one.x[np.isfinite(one.x)]) < 0).sum()) for name, one in logged.items()
+    }
+    names = [name for name, times in back.items() if times]
+    if not names:
+        return ()
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f"`{names[0]}`{others}: steps go back {plural(max(back.values()), 'time')}; values are in "
+        "the order of steps. This may be two runs in one log, or a run that began again at an "
+        "earlier step",
+    )
