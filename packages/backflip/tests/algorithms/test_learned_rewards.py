@@ -155,6 +155,9 @@ def spying(algorithm: Algorithm) -> Algorithm:
     def act(state: Any, obs: Any, key: Any) -> Any:
         return algorithm.act(state[0], obs, key)
 
+    def sample(state: Any, obs: Any, key: Any) -> Any:
+        return algorithm.act(state[0], obs, key)[0]
+
     def update(state: Any, batch: Transition, key: Any) -> Any:
         drawn = batch.extra
         return (state[0], Seen(batch.reward, batch.valid, drawn.place, drawn.discount)), {}
@@ -162,7 +165,7 @@ def spying(algorithm: Algorithm) -> Algorithm:
     if plan.priority is not None:
         same = plan.priority._replace(errors=lambda state: jnp.ones_like(state[1].reward))
         plan = plan._replace(priority=same)
-    return algorithm._replace(init=init, act=act, update=update, replay=plan)
+    return algorithm._replace(init=init, act=act, sample=sample, update=update, replay=plan)
 
 
 def by_definition(
