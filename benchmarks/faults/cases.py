@@ -41,7 +41,7 @@ HELD_OUT_BASES = (
     # In place of `dot`, where TD3 has no actions to choose from; before any log of either existed.
     Case("sac", "InvertedPendulum-v5", 25_000, _SMALL_CRITICS),
     Case("td3", "InvertedPendulum-v5", 40_000, _SMALL_CRITICS),
-    # For checks that were made with the misses of the two above in sight; no change followed.
+    # For checks that were made with the misses of the two above in sight.
     Case("sac", "Reacher-v5", 20_000, _SMALL_CRITICS),
     Case("td3", "Reacher-v5", 20_000, _SMALL_CRITICS),
 )

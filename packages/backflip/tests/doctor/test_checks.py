@@ -16,7 +16,7 @@ from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, r
 from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
-from backflip.doctor.rolling_means import error_of_rise
+from backflip.doctor.rolling_means import error_of_change
 from backflip.doctor.signals import SIGNALS
 
 RETURN = "episode_return_mean"
@@ -400,8 +400,8 @@ def test_the_deviation_of_a_return_is_known_from_rolling_means():
     means = rolling(rng.normal(0.0, 250.0, 40_000), 2_000)
     expected = 250.0 * math.sqrt(1 / 20 + 1 / 100)  # the median of three rows of ten episodes
     returns = means.signals[RETURN]
-    assert error_of_rise(means, returns) == pytest.approx(expected, rel=0.1)
-    assert error_of_rise(replace(means, library="cleanrl"), returns) == 0.0
+    assert error_of_change(means, returns) == pytest.approx(expected, rel=0.1)
+    assert error_of_change(replace(means, library="cleanrl"), returns) == 0.0
 
 
 def test_a_return_that_rises_late_is_judged_at_the_end():
@@ -425,5 +425,13 @@ def test_the_loss_of_large_returns_is_no_finding_in_other_libraries():
     assert "PV-LOSS" in {one.check.id for one in diagnose(own).findings}
     theirs = diagnose(replace(own, library="sb3"))
     assert "PV-LOSS" not in {one.check.id for one in theirs.findings}
+    unknown = replace(log("ppo", **signals | {"episode_return_mean": math.nan}), library="sb3")
+    assert "PV-LOSS" in {one.check.id for one in diagnose(unknown).findings}
     huge = log("ppo", **signals | {"value_loss": 1e9 * T})
     assert "PV-LOSS" in {one.check.id for one in diagnose(replace(huge, library="sb3")).findings}
+
+
+def test_a_loss_is_compared_with_the_largest_return_of_the_log():
+    rare = np.where(T < 0.3, 0.002, T)
+    found = diagnose(log("dqn", q_loss=0.01, episode_return_mean=rare))
+    assert "Q-LOSS" in {one.check.id for one in found.fine}

@@ -33,6 +33,15 @@ def smoothed(signal: Signal, share: float = WINDOW) -> Running:
 WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 
 
+def largest_return(log: Log) -> float | None:
+    """Return the largest |mean return| of a training; None if no number is logged."""
+    if not log.has("episode_return_mean"):
+        return None
+    size = np.abs(log.signals["episode_return_mean"].y)
+    known = size[np.isfinite(size)]
+    return float(known.max()) if len(known) else None
+
+
 def largest(running: Running) -> Running:
     """Return the largest value so far; NaNs are left out."""
     return Running(running.x, np.fmax.accumulate(running.value))

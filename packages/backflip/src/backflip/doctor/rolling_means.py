@@ -12,7 +12,7 @@ FIRST = 3  # values that a return is compared with
 QUARTER, NORMAL = 0.25, 3.1383  # of normal values, a quarter is closer than σ / 3.1383 to the mean
 
 
-def error_of_rise(log: Log, signal: Signal) -> float:
+def error_of_change(log: Log, signal: Signal) -> float:
     """Return the deviation of a late mean from an early one if nothing was learned; 0 if unknown.
 
         σ √(1 / n + 1 / W),   σ = s W / √(2 k)

@@ -48,7 +48,7 @@ def action_match(
         key: for y₁ and y₂.
 
     Returns:
-        `action_match`, from -1 to about 1; NaN if neither actions nor the policy vary.
+        `action_match`, about -1.6 to 0.6 in a policy without noise; NaN if nothing varies.
     """
     draw = algorithm.evaluation_action if algorithm.sample is None else algorithm.sample
     obs, taken = (x.reshape(-1, *x.shape[2:]) for x in (batch.obs, batch.action))

@@ -141,6 +141,9 @@ def _rows(
 
 def _cells(line: str, separator: str) -> Iterator[list[str]]:
     """Yield the cells of a line, without spaces around them; nothing if it is not CSV."""
+    if '"' not in line:  # nothing is quoted: a split gives the same, and is faster
+        yield [cell.strip() for cell in line.split(separator)]
+        return
     try:
         for cells in csv.reader([line], strict=True, delimiter=separator):
             yield [cell.strip() for cell in cells]

@@ -9,6 +9,7 @@ from backflip.doctor.measures import (
     after,
     largest,
     largest_of,
+    largest_return,
     log10_of,
     or_none,
     ratio,
@@ -42,17 +43,16 @@ def _beyond_bound(log: Log) -> Running | None:
 
 
 def _loss_beyond_returns(log: Log) -> Running | None:
-    """Return the root of the loss over the largest |return| so far; not of learned rewards.
+    """Return the root of the loss over the largest |return|; not of learned rewards.
 
-    A value of 0 everywhere is wrong by about a return, so that sound errors are smaller.
+    A value of 0 everywhere is wrong by about a return, so that sound errors are smaller. Where
+    rewards are rare, the first returns are nearly 0, so that those of the whole log count.
     """
-    returns = log.signals["episode_return_mean"]
-    known = np.isfinite(returns.y)
-    if log.teaches or not np.abs(returns.y[known]).any():
+    returns = largest_return(log)
+    if log.teaches or not returns:
         return None
-    loss, size = smoothed(log.signals["q_loss"]), np.maximum.accumulate(np.abs(returns.y[known]))
-    within = np.interp(loss.x, returns.x[known], size)
-    return or_none(largest(Running(loss.x, ratio(np.sqrt(np.maximum(loss.value, 0.0)), within))))
+    loss = smoothed(log.signals["q_loss"])
+    return or_none(largest(Running(loss.x, np.sqrt(np.maximum(loss.value, 0.0)) / returns)))
 
 
 def _targets_wrong(log: Log) -> Running | None:
@@ -212,7 +212,7 @@ CHECKS = (
     Check(
         "Q-LOSS",
         "the loss of the action values is huge",
-        "root of the median loss over the largest mean return so far",
+        "root of the median loss over the largest mean return",
         _loss_beyond_returns,
         ("q_loss", "episode_return_mean"),
         "above",

@@ -8,8 +8,8 @@ from backflip.doctor.measures import WRONG, largest_of, or_none, smallest
 
 CONTINUOUS_REPLAY = ("ddpg", "td3", "sac")  # DQN's random choices are not its policy's
 FEWEST = 5  # estimates
-FEWEST_ROLLOUTS = 10  # records of rollouts
-MANY_DEVIATIONS = -5.0  # standard errors; by chance less often than once in a million records
+FEWEST_ROLLOUTS = 30  # records of rollouts
+MANY_DEVIATIONS = -5.0  # standard errors; of 30 records, by chance once in 80,000
 TINY = 1e-12  # of a variance
 BY_CHANCE = 1e-3  # in all estimates of a run together
 

@@ -17,7 +17,7 @@ from backflip.doctor.measures import (
     smoothed,
     together,
 )
-from backflip.doctor.rolling_means import FIRST, error_of_rise
+from backflip.doctor.rolling_means import FIRST, error_of_change
 
 NEVER = 0.1  # share of the budget
 SUSTAINED = 0.1
@@ -69,7 +69,7 @@ def _worse_than_start(log: Log) -> Running | None:
     found = smoothed(signal, 0.1)
     if len(found.x) < 20:
         return None
-    noise = max(noise_of(signal, found), error_of_rise(log, signal))
+    noise = max(noise_of(signal, found), error_of_change(log, signal))
     below = np.maximum(_first(signal) - found.value, 0.0) / noise
     grown = found.x >= (FIRST_OF_DQN if log.algorithm == "dqn" else 0)
     return or_none(after(log, LATE, Running(found.x[grown], below[grown])))
@@ -109,10 +109,8 @@ def _returns_equal(log: Log) -> Running | None:
     x, y = found.x[known], found.y[known]
     if len(y) < 5:
         return None
-    most, least = np.maximum.accumulate(y), np.minimum.accumulate(y)
-    size = np.maximum(np.maximum.accumulate(np.abs(y)), 1e-12)
-    spread = (most - least) / size
-    return or_none(after(log, LATE, Running(x, np.full(len(x), spread[-1]))))
+    spread = np.ptp(y) / max(np.abs(y).max(), 1e-12)
+    return or_none(after(log, LATE, Running(x, np.full(len(x), spread))))
 
 
 def _no_episode(log: Log) -> Running | None:

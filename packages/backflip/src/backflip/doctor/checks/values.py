@@ -10,6 +10,7 @@ from backflip.doctor.measures import (
     after,
     largest,
     largest_of,
+    largest_return,
     log10_of,
     or_none,
     ratio,
@@ -22,6 +23,7 @@ from backflip.doctor.measures import (
 EARLY, LATE = 0.2, 0.5  # shares of the budget
 NEVER, SOON = 0.1, 0.05
 FIRST = 3  # updates
+ORDINARY = 1.0  # a loss that nothing is said about
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
@@ -167,9 +169,9 @@ def _value_loss(log: Log) -> Running | None:
     a return are left out: values that begin at 0 are wrong by that much.
     """
     found = largest(smoothed(log.signals["value_loss"]))
-    if log.library != "backflip" and log.has("episode_return_mean"):
-        returns = float(np.fmax.reduce(np.abs(log.signals["episode_return_mean"].y)))
-        found = found._replace(value=np.where(found.value > returns**2, found.value, 1.0))
+    returns = largest_return(log)
+    if log.library != "backflip" and returns is not None:
+        found = found._replace(value=np.where(found.value > returns**2, found.value, ORDINARY))
     return or_none(log10_of(found))
 
 

@@ -307,7 +307,7 @@ def _is_product(node: ast.expr) -> bool:
 
 def _factors(node: ast.expr) -> list[ast.expr]:
     """Return the factors of a product; empty for anything else."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult):
+    if not (isinstance(node, ast.BinOp) and _is_product(node)):
         return []
     sides = node.left, node.right
     return [one for side in sides for one in (_factors(side) or [side])]
