@@ -123,6 +123,7 @@ def matches(driver: Driver, updates: int = 60) -> np.ndarray:
     return np.asarray(done.metrics["action_match"])[0]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", BUILT)
 @pytest.mark.parametrize("change", [stuck, of_neighbours])
 def test_rollouts_match_unless_actions_are_replaced(name: str, change: Any) -> None:
@@ -139,6 +140,7 @@ def test_rollouts_match_unless_actions_are_replaced(name: str, change: Any) -> N
         assert sign * errors > 5, (name, change.__name__, sign, errors)
 
 
+@pytest.mark.medium
 def test_outside_jax_actions_match_too() -> None:
     driver = HostDriver(lambda rows: make_host("gymnasium:Pendulum-v1", {}, rows), BUILT["sac"])
     values = matches(driver)
@@ -146,6 +148,7 @@ def test_outside_jax_actions_match_too() -> None:
     assert values.mean() > 5 * values.std() / np.sqrt(len(values))
 
 
+@pytest.mark.medium
 def test_it_is_not_measured_where_it_says_nothing() -> None:
     assert not has_action_match(CartPole().spec, dqn(DQNConfig(), CartPole().spec))
     assert not has_action_match(Dot().spec, BUILT["sac"])

@@ -56,6 +56,7 @@ def test_there_is_no_error(spec: EnvSpec) -> None:
     assert max(errors(spec)) < 1e-5
 
 
+@pytest.mark.medium
 def test_the_successor_of_a_truncated_step_is_not_the_next_row() -> None:
     def through_limits(config: Any, *stream: Any) -> Any:
         return module.estimate(config, *stream[:4], jnp.zeros_like(stream[4]))

@@ -61,6 +61,7 @@ def test_an_effect_on_the_reward_alone_is_seen() -> None:
     assert action_effect(obs, action, after, 0.1 * obs[:, 0], ended) > 1e-3
 
 
+@pytest.mark.medium
 def test_an_effect_on_one_quiet_column_of_many_is_seen() -> None:
     rng = np.random.default_rng(4)
     obs, action, zeros = rng.normal(size=(600, 300)), rng.integers(2, size=600), np.zeros(600)

@@ -265,6 +265,7 @@ def test_a_position_that_one_walk_never_left_is_not_a_slow_feature():
         assert abs(np.corrcoef(z[visited, wave], waves[:, wave])[0, 1]) > 0.9
 
 
+@pytest.mark.medium
 def test_pixels_that_never_change_do_not_matter():
     spec = pixels()
     batch = batch_of(spec, 100)

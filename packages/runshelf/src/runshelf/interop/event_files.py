@@ -76,12 +76,12 @@ def read_entries(path: Path, damage: Damage) -> Iterator[Entry]:
     """
     for at, record in read_frames(path, damage):
         try:
-            yield from _entries(record)
+            yield from entries_in(record)
         except WireError as error:
             damage.add(f"damaged at byte {at}: {error}")
 
 
-def _entries(record: bytes) -> Iterator[Entry]:
+def entries_in(record: bytes) -> Iterator[Entry]:
     """Yield the values of one event.
 
     Raises:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.formatting import plural
+from runshelf.interop.event_columns import Columns, read_columns
 from runshelf.interop.event_files import Entry, Settings, read_entries
 from runshelf.interop.log_folders import LogFolder, read_table
 from runshelf.interop.metric_names import Library, cautions, library_of
@@ -153,9 +154,22 @@ def entries_of(path: Path, notes: list[str]) -> Iterator[Entry]:
     """Yield a file's entries; add to `notes` which damaged records were skipped."""
     damage = Damage()
     yield from read_entries(path, damage)
-    if damage.count:
-        records = plural(damage.count, "damaged record")
-        notes.append(f"`{path.name}`: {records} skipped; the first is {damage.first}")
+    notes += _skipped(path, damage)
+
+
+def columns_of(path: Path, notes: list[str]) -> Columns:
+    """Return a file's entries as columns; add to `notes` which damaged records were skipped."""
+    damage = Damage()
+    found = read_columns(path, damage)
+    notes += _skipped(path, damage)
+    return found
+
+
+def _skipped(path: Path, damage: Damage) -> list[str]:
+    if not damage.count:
+        return []
+    records = plural(damage.count, "damaged record")
+    return [f"`{path.name}`: {records} skipped; the first is {damage.first}"]
 
 
 def text_of(value: object) -> str | None:

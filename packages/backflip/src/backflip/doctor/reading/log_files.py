@@ -17,10 +17,11 @@ from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.saved_models import unneeded_mib
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import Csv, read_csv
+from runshelf.interop.event_columns import Column
 from runshelf.interop.event_files import Settings
 from runshelf.interop.import_tables import STEPS
 from runshelf.interop.log_folders import LogFolder, NoLogs, find_log_folders, without_unreadable
-from runshelf.interop.log_survey import entries_of, parse_folder_name, text_of
+from runshelf.interop.log_survey import columns_of, parse_folder_name, text_of
 from runshelf.interop.neighbours import joined
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
@@ -218,22 +219,22 @@ def _algorithm(name: object) -> str | None:
 
 
 def _of_events(source: LogFolder, settings: dict[str, Any], notes: list[str]) -> dict[str, Logged]:
-    points: dict[str, tuple[list[float], list[float]]] = {}
-    for path in source.events:
-        for entry in entries_of(path, notes):
-            content = entry.content
-            if isinstance(content, float):
-                x, y = points.setdefault(entry.tag, ([], []))
-                x.append(entry.step)
-                y.append(content)
-            elif isinstance(content, Settings):
-                settings.update(content.values)
-            elif isinstance(content, str) and entry.tag.startswith("hyperparameters"):
-                settings.update(_settings_in(content))
-    return {
-        tag: Logged(np.asarray(x, np.float64), np.asarray(y, np.float64))
-        for tag, (x, y) in points.items()
-    }
+    files = [columns_of(path, notes) for path in source.events]
+    for entry in (entry for file in files for entry in file.others):
+        if isinstance(entry.content, Settings):
+            settings.update(entry.content.values)
+        elif isinstance(entry.content, str) and entry.tag.startswith("hyperparameters"):
+            settings.update(_settings_in(entry.content))
+    parts: dict[str, list[Column]] = {}
+    for tag, column in (pair for file in files for pair in file.numbers.items()):
+        parts.setdefault(tag, []).append(column)
+    return {tag: _joined(columns) for tag, columns in parts.items()}
+
+
+def _joined(columns: Sequence[Column]) -> Logged:
+    """Return the numbers of a tag in several event files."""
+    x = np.concatenate([column.steps for column in columns]).astype(np.float64)
+    return Logged(x, np.concatenate([column.values for column in columns]))
 
 
 def _settings_in(text: str) -> dict[str, Any]:
