@@ -66,6 +66,7 @@ _falling = 1.0 - 0.9 * T
 _reward = {"reward_min": -1.0, "reward_max": 1.0}
 _episodes = {"episode_length_mean": 50.0}
 _positive = {"episode_length_mean": 50.0, "reward_min": 0.0, "reward_max": 2.0}
+_returns = {"episode_return_mean": -100.0, "episode_length_mean": 50.0}
 _rises = 100.0 * T
 _slower = np.where(T > 0.5, 200.0, 1000.0)
 _drops = np.where(T < 0.5, 200.0 * T, 10.0)
@@ -185,6 +186,10 @@ SAMPLES = {
         {"q_loss": 2500.0, "episode_return_mean": -100.0},
     ),
     "Q-BOUND": both("dqn", 10.0, _reward | {"q_mean": 1000.0}, _reward | {"q_mean": 20.0}, **GAMMA),
+    # -100 in 50 env steps: 25 of them follow on average, with -2 each.
+    "Q-ABOVE": both("td3", 40.0, _returns | {"q_mean": -2000.0}, _returns | {"q_mean": -50.0}),
+    "Q-BELOW": both("td3", 0.5, _returns | {"q_mean": -1.0}, _returns | {"q_mean": -50.0}),
+    "Q-SIGN": both("td3", -1.0, _returns | {"q_mean": 50.0}, _returns | {"q_mean": -50.0}),
     "Q-TARGET-WRONG": both("dqn", 0.2, {"target_error_max": 0.2}, {"target_error_max": 1e-7}),
     "Q-TARGET-STILL": both(
         "dqn",

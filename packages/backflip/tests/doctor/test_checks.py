@@ -435,3 +435,57 @@ def test_a_loss_is_compared_with_the_largest_return_of_the_log():
     rare = np.where(T < 0.3, 0.002, T)
     found = diagnose(log("dqn", q_loss=0.01, episode_return_mean=rare))
     assert "Q-LOSS" in {one.check.id for one in found.fine}
+
+
+@pytest.mark.parametrize("first", [0.3, 0.6])
+def test_a_reward_that_is_found_late_is_neither_tiny_nor_constant(first):
+    """As in Enduro, where a policy overtakes no car until it has learned to accelerate."""
+    rare = np.where(first > T, 0.0, 1.0)
+    found = diagnose(log("dqn", reward_min=0.0, reward_max=rare))
+    said = {one.check.id for one in (*found.findings, *found.warnings, *found.remarks)}
+    assert not {"REW-SMALL", "REW-CONST"} & said
+    assert ("REW-ZERO" in said) == (first > 0.5)
+
+
+def test_values_are_compared_with_returns_where_both_count_the_same_rewards():
+    """Not where rewards may be scaled, are learned, or are those of random actions."""
+
+    def said(log: Log) -> set[str]:
+        return {one.check.id for one in diagnose(log).findings}
+
+    returns = {"episode_return_mean": -100.0, "episode_length_mean": 50.0}
+    below = log("td3", q_mean=-1.0, **returns)
+    assert "Q-BELOW" in said(below)
+    assert "Q-BELOW" in said(replace(below, library="cleanrl", env="Hopper-v4"))
+    for other in (
+        replace(below, library="sb3"),
+        replace(below, library="cleanrl", env="PongNoFrameskip-v4"),
+        replace(below, settings={"clip_rewards": True}),
+        replace(below, settings={"normalize_rewards": True}),
+        log("td3", q_mean=-1.0, reward_model_labels=10.0, **returns),
+        log("dqn", q_mean=-1.0, epsilon=0.5, **returns),
+        log("dqn", q_mean=-1.0, **returns),
+        log("td3", q_mean=-1.0, episode_return_mean=np.sin(X), episode_length_mean=50.0),
+    ):
+        assert "Q-BELOW" not in said(other)
+    late = np.where(T > 0.9, -10.0, -1.0)
+    assert "Q-BELOW" not in said(log("td3", q_mean=late, **returns))
+    short = {"episode_return_mean": -60.0, "episode_length_mean": 30.0}
+    assert "Q-BELOW" not in said(log("td3", q_mean=-1.0, **short))
+    assert "Q-BELOW" in said(log("dqn", q_mean=-1.0, epsilon=0.05, **returns))
+    assert "Q-ABOVE" in said(replace(log("td3", q_mean=-1999.0, **returns), library="sb3"))
+    rises = log("td3", q_mean=5.0, episode_return_mean=T - 2.0, episode_length_mean=50.0)
+    assert "Q-SIGN" not in said(rises)
+    for temperature, counts in ((0.3, True), (0.003, False)):
+        soft = log("sac", q_mean=50.0, temperature=temperature, entropy=-2.0, **returns)
+        assert ("Q-SIGN" in said(soft)) != counts
+
+
+def test_actions_that_come_back_from_their_bounds_do_not_stick():
+    """As policies of TD3 do early on Hopper."""
+    early = np.where(T < 0.15, 1.0, 0.6)
+    assert not diagnose(log("td3", action_saturation=early)).warnings
+    late = np.where(T < 0.5, 0.6, 1.0)
+    (found,) = diagnose(log("td3", action_saturation=late)).warnings
+    assert found.check.id == "Q-SATURATED"
+    assert found.since == pytest.approx(0.7 * X[-1], rel=0.1)

@@ -20,7 +20,7 @@ from backflip.doctor.log import Log, Signal
 from backflip.doctor.reading.about import checked_facts
 from backflip.doctor.reading.find import find_logs, with_facts
 from backflip.doctor.reading.from_settings import NAMES, with_settings
-from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
+from backflip.doctor.reading.guessing import algorithm_of, number_of_actions, with_action_values
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.naming import closest
 from backflip.doctor.reading.own_labels import signals_of_labels
@@ -419,6 +419,23 @@ def test_the_algorithm_from_what_is_logged():
         found = {name: Signal(np.ones(1), np.ones(1), name) for name in signals}
         assert algorithm_of("sb3", found) == algorithm
     assert algorithm_of("sb3", {}) is None
+
+
+def test_the_action_values_of_stable_baselines3_are_in_the_loss_of_the_policy(tmp_path):
+    """And values of another sign than returns are a finding, from `progress.csv` alone."""
+    rows = {
+        "time/total_timesteps": lambda s: round(100_000 * s),
+        "rollout/ep_rew_mean": -100.0,
+        "rollout/ep_len_mean": 200.0,
+        "train/actor_loss": lambda s: -40.0 - s / 100,
+        "train/critic_loss": 1.0,
+    }
+    log = only(write_csv(tmp_path / "TD3_1" / "progress.csv", rows_of(**rows)))
+    assert (log.algorithm, log.library) == ("td3", "sb3")
+    assert log.signals["q_mean"].y[-1] == pytest.approx(40.01)
+    assert "Q-SIGN" in {one.check.id for one in diagnose(log).findings}
+    ppo = {"policy_loss": Signal(np.ones(1), np.ones(1), "train/policy_gradient_loss")}
+    assert with_action_values("sb3", ppo) == ppo
 
 
 @pytest.mark.slow

@@ -11,8 +11,12 @@ from backflip.doctor.checks import (
     returns,
     settings,
     values,
+    values_and_returns,
 )
 
-_FILES = (policy, values, action_values, optimising, settings, returns, paths, preferences, machine)
+_FILES = (
+    *(policy, values, action_values, values_and_returns, optimising),
+    *(settings, returns, paths, preferences, machine),
+)
 CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
 BY_ID = {check.id: check for check in CHECKS}

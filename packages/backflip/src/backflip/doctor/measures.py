@@ -47,6 +47,11 @@ def largest(running: Running) -> Running:
     return Running(running.x, np.fmax.accumulate(running.value))
 
 
+def at_the_end(found: Running) -> Running:
+    """Return the last value at all env steps: what is small at first may be large later."""
+    return found._replace(value=np.full(len(found.x), found.value[-1] if len(found.x) else 0.0))
+
+
 def largest_of(log: Log, name: str) -> Running | None:
     """Return the largest value so far of a signal; None without one."""
     found = log.signals[name]

@@ -51,6 +51,9 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
         "train/policy_loss": Meaning("", "of A2C; without entropy", like="policy_loss"),
         "train/learning_rate": Meaning("learning_rate", ""),
         "train/critic_loss": Meaning("", "a sum over the critics", like="q_loss"),
+        "train/actor_loss": Meaning(
+            "", "minus the mean action value, of SAC with the bonus for entropy", like="policy_loss"
+        ),
         "train/ent_coef": Meaning("temperature", ""),
         "rollout/exploration_rate": Meaning("epsilon", ""),
         "time/fps": Meaning("", f"{_SPEED}; wrong after `reset_num_timesteps=False`"),

@@ -20,6 +20,7 @@ from backflip.doctor.measures import (
 )
 
 EARLY, LATE = 0.2, 0.6
+STAYS = 0.2  # share of the budget for which actions stick
 FEWEST = 10  # points
 TIMES_A_RETURN = 10.0
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
@@ -124,7 +125,16 @@ def _temperature_low(log: Log) -> Running | None:
 
 
 def _saturated(log: Log) -> Running | None:
-    return or_none(after(log, EARLY, largest(smoothed(log.signals["action_saturation"]))))
+    """Return the largest share that was never below for a fifth of the budget.
+
+    Policies of healthy runs are at their bounds early, and come back.
+    """
+    found = smoothed(log.signals["action_saturation"])
+    width = int(np.searchsorted(found.x, STAYS * log.budget))
+    if not width or width >= len(found.x):
+        return None
+    lowest = np.lib.stride_tricks.sliding_window_view(found.value, width).min(axis=1)
+    return or_none(largest(Running(found.x[width - 1 :], lowest)))
 
 
 def _temperature_fixed(log: Log) -> Running | None:
@@ -320,17 +330,19 @@ CHECKS = (
     ),
     Check(
         "Q-TEMPERATURE-LOW",
-        "the temperature vanishes",
+        "the temperature is small",
         "smallest decimal logarithm of the temperature over its first value",
         _temperature_low,
         ("temperature",),
         "below",
         "calibrated",
-        "Entropy is worth nothing: the policy stops exploring.",
+        "Entropy is worth little. Where values hardly depend on the action and the entropy is at "
+        "its target, that is right; elsewhere the policy stops exploring.",
         {"temperature": 0.7, "too-little-exploration": 0.5, "policy-loss": 0.3},
         "Haarnoja et al. 2018, arXiv:1812.05905",
         algorithms=("sac",),
         least_margin=0.5,
+        says="remark",
     ),
     Check(
         "Q-TEMPERATURE-FIXED",
@@ -350,15 +362,17 @@ CHECKS = (
     Check(
         "Q-SATURATED",
         "actions stick to their bounds",
-        "share of the policy's actions at a bound, after 20 % of the budget",
+        "share of the policy's actions at a bound, the smallest of 20 % of the budget",
         _saturated,
         ("action_saturation",),
         "above",
         "calibrated",
-        "A tanh at its end has no gradient: the policy cannot come back.",
+        "A tanh at its end has no gradient: the policy hardly comes back. Some tasks are solved at "
+        "the bounds, such as swimming.",
         {"steps-too-large": 0.5, "policy-loss": 0.5, "observations": 0.3, "value-targets": 0.3},
         "rlkit issue 50; Stable-Baselines3 issue 1801",
         algorithms=("ddpg", "td3"),
         least_margin=0.05,
+        says="warning",
     ),
 )

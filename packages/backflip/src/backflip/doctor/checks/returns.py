@@ -8,6 +8,7 @@ from backflip.doctor.healthy_returns import healthy_return, patience
 from backflip.doctor.log import Log, Signal, Values
 from backflip.doctor.measures import (
     after,
+    at_the_end,
     largest,
     log10_of,
     noise_of,
@@ -208,7 +209,7 @@ def _reward_constant(log: Log) -> Running | None:
     if len(lowest) != len(spread.y):
         return None
     size = np.maximum(np.maximum(np.abs(lowest), np.abs(highest)), 1e-12)
-    return or_none(after(log, NEVER, Running(spread.x, (highest - lowest) / size)))
+    return or_none(after(log, NEVER, at_the_end(Running(spread.x, (highest - lowest) / size))))
 
 
 def _never_rewarded(log: Log) -> Running | None:
@@ -226,7 +227,7 @@ def _reward_small(log: Log) -> Running | None:
     found = _reward_large(log)
     if found is None or found.value[-1] < LEAST:  # no reward at all: REW-ZERO
         return None
-    return or_none(after(log, EARLY, found))
+    return or_none(after(log, EARLY, at_the_end(found)))
 
 
 def _length_constant(log: Log) -> Running | None:

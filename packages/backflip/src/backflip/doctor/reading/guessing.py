@@ -36,3 +36,15 @@ def number_of_actions(signals: Mapping[str, Signal]) -> int | None:
     actions = round(math.exp(min(first, 10.0)))
     near = abs(first - math.log(max(actions, 1))) < NEAR * first
     return actions if 2 <= actions <= MOST_ACTIONS and near else None
+
+
+def with_action_values(library: str, signals: Mapping[str, Signal]) -> Mapping[str, Signal]:
+    """Return the signals with `q_mean`, which Stable-Baselines3 logs as a loss.
+
+    The loss of a policy that learns from action values is -E[Q]; of SAC, α E[log π] is added.
+    """
+    loss = signals.get("policy_loss")
+    if library != "sb3" or loss is None or "q_loss" not in signals or "q_mean" in signals:
+        return signals
+    how = "minus the loss of the policy, of SAC with the bonus for entropy"
+    return {**signals, "q_mean": Signal(loss.x, -loss.y, loss.logged_as, how)}

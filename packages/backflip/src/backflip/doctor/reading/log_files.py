@@ -12,7 +12,7 @@ import numpy as np
 
 from backflip.doctor.log import SAVED, Log, Signal
 from backflip.doctor.reading.from_settings import with_settings
-from backflip.doctor.reading.guessing import algorithm_of, number_of_actions
+from backflip.doctor.reading.guessing import algorithm_of, number_of_actions, with_action_values
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.saved_models import unneeded_mib
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
@@ -190,17 +190,18 @@ def _log(
     found = named(logged, mapping)
     about = parse_folder_name(source or LogFolder(path.parent, [path.name]))
     config = {**about.config, **settings}
-    actions = number_of_actions(found.signals)
+    signals = with_action_values(found.library, found.signals)
+    actions = number_of_actions(signals)
     if actions is not None:
         config.setdefault("actions", actions)
     written = _algorithm(about.algorithm or config.get("exp_name"))
-    algorithm = written or algorithm_of(found.library, found.signals)
+    algorithm = written or algorithm_of(found.library, signals)
     planned = config.get("total_timesteps")
     return with_settings(
         Log(
             name,
             found.library,
-            found.signals,
+            signals,
             found.unknown,
             algorithm,
             about.env or config.get("env_id"),

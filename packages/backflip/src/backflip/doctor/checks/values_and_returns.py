@@ -1,0 +1,209 @@
+"""Checks of action values against the returns of episodes: two routes to one number.
+
+A state is followed by half of an episode on average, so that with returns R, lengths L and a
+discount γ, values are about
+
+    V = R / L · min(L / 2, 1 / (1 - γ))
+
+Only scalars that every library logs are needed.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool
+
+from backflip.doctor.check import Check, Running
+from backflip.doctor.log import OFF_POLICY, Log, Signal, Values
+from backflip.doctor.measures import after, at_the_end, largest, or_none, ratio, smoothed, together
+
+EARLY, LATE = 0.2, 0.6  # shares of the budget
+TIMES = 30.0  # healthy runs on 19 tasks: up to 12, where rewards of both signs nearly cancel
+REWARDS = 2.0  # values without bootstrapping are one reward
+LONG = 20.0  # env steps of a horizon over which values must add up
+RANDOM = 0.2  # ε above which returns are not those of the policy whose values are learnt
+NATS, SMALL = 10.0, 0.2  # an entropy where none is logged, and the share of a value that it may be
+_SOURCE = "two routes to one number; van Hasselt et al. 2016, arXiv:1509.06461, figure 3"
+_NEEDS = ("q_mean", "episode_return_mean", "episode_length_mean")
+
+
+def _reward(log: Log) -> Running:
+    """Return the mean reward of an env step, R / L."""
+    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
+    return smoothed(together(returns, lengths, ratio), 0.05)
+
+
+def _horizon(log: Log) -> Signal:
+    """Return min(L / 2, 1 / (1 - γ)); with an unknown discount, the one of γ = 1."""
+    discount = log.setting("discount")
+    furthest = 1.0 / (1.0 - discount) if discount is not None and 0 <= discount < 1 else np.inf
+    lengths = log.signals["episode_length_mean"]
+    return lengths._replace(y=np.minimum(lengths.y / 2.0, furthest))
+
+
+def _over_returns(log: Log) -> Running | None:
+    """Return mean Q over the largest |V| of the newer half of the log so far, with V's sign.
+
+    A replay holds rows of older policies. NaN where V changes its sign, where most actions are
+    random, and where entropy may count.
+    """
+    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
+    value = together(together(returns, lengths, ratio), _horizon(log), np.multiply)
+    return _relative(log, smoothed(value, 0.05), np.max)
+
+
+def _relative(log: Log, to: Running, of_recent: Callable[[Values], float]) -> Running | None:
+    """Return mean Q over a number of the newer half of the log so far; NaN where it says nothing.
+
+    Nothing where the algorithm learns from another reward than returns count.
+    """
+    if log.teaches:
+        return None
+    values = smoothed(log.signals["q_mean"])
+    found = np.full(len(values.x), np.nan)
+    for n, x in enumerate(values.x):
+        recent = to.value[(to.x <= x) & (to.x >= x / 2.0)]
+        if len(recent) and (np.all(recent > 0) or np.all(recent < 0)):
+            found[n] = values.value[n] * np.sign(recent[0]) / of_recent(np.abs(recent))
+    found[_acts_at_random(log, values.x) | _entropy_counts(log, values.x)] = np.nan
+    return or_none(Running(values.x, found))
+
+
+def _acts_at_random(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
+    if log.algorithm != "dqn":
+        return np.zeros(len(x), bool)
+    if not log.has("epsilon"):
+        return np.ones(len(x), bool)
+    epsilon = log.signals["epsilon"]
+    return np.interp(x, epsilon.x, epsilon.y) > RANDOM
+
+
+def _entropy_counts(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
+    """Return where α H may be more than a small share of the reward of an env step."""
+    if log.algorithm != "sac":
+        return np.zeros(len(x), bool)
+    if not log.has("temperature"):
+        return np.ones(len(x), bool)
+    temperature, reward = log.signals["temperature"], _reward(log)
+    if not len(reward.x):
+        return np.ones(len(x), bool)
+    bonus = np.interp(x, temperature.x, temperature.y) * _nats(log, x)
+    return bonus > SMALL * np.abs(np.interp(x, reward.x, reward.value))
+
+
+def _nats(log: Log, x: Values) -> Values:
+    if not log.has("entropy"):
+        return np.full(len(x), NATS)
+    entropy = log.signals["entropy"]
+    return np.abs(np.interp(x, entropy.x, entropy.y))
+
+
+def _far_above(log: Log) -> Running | None:
+    found = _over_returns(log)
+    if found is None:
+        return None
+    return or_none(largest(after(log, EARLY, Running(found.x, np.abs(found.value)))))
+
+
+def _one_reward(log: Log) -> Running | None:
+    """Return the largest |Q| over the mean reward, for long horizons and rewards as they are."""
+    found = _relative(log, _reward(log), np.min)
+    if found is None or _may_scale_rewards(log) or np.nanmedian(_horizon(log).y) < LONG:
+        return None
+    size = Running(found.x, np.abs(found.value))
+    return or_none(at_the_end(largest(after(log, LATE, size))))
+
+
+def _may_scale_rewards(log: Log) -> bool:
+    """Return whether rewards are normalised or clipped, or could be.
+
+    CleanRL's files for action values clip rewards in Atari's games only.
+    """
+    if any(log.settings.get(name) for name in ("normalize_rewards", "clip_rewards")):
+        return True
+    if log.library == "cleanrl":
+        return log.env is None or "NoFrameskip" in log.env or log.env.startswith("ALE/")
+    return log.library != "backflip"
+
+
+def _other_sign(log: Log) -> Running | None:
+    """Return the median of Q / V so far, after `LATE`, where returns do not rise.
+
+    Where they rise, values are right about the new policy before the first of its episodes ends.
+    """
+    found, reward = _over_returns(log), _reward(log)
+    if found is None or reward.value[-1] > reward.value[0]:
+        return None
+    late = after(log, LATE, found)
+    known = np.isfinite(late.value)
+    x, value = late.x[known], late.value[known]
+    return or_none(Running(x, np.asarray([np.median(value[: n + 1]) for n in range(len(x))])))
+
+
+CHECKS = (
+    Check(
+        "Q-ABOVE",
+        "action values are far above returns",
+        "|mean Q| over the discounted rewards that returns and lengths of episodes imply, after "
+        "20 % of the budget",
+        _far_above,
+        _NEEDS,
+        "above",
+        "convention",
+        "The algorithm learns from other rewards than returns count, its values diverge, or its "
+        "policy does not act as they expect.",
+        {
+            "reward-scale": 0.7,
+            "reward-sign": 0.4,
+            "value-targets": 0.4,
+            "temperature": 0.5,
+            "actions": 0.3,
+            "acting-and-learning-disagree": 0.3,
+            "steps-too-large": 0.3,
+            "target-network": 0.2,
+            "discount": 0.2,
+        },
+        _SOURCE,
+        limit=TIMES,
+        algorithms=OFF_POLICY,
+    ),
+    Check(
+        "Q-BELOW",
+        "action values are those of one reward",
+        "largest |mean Q| after 60 % of the budget, over the mean reward that returns and lengths "
+        "of episodes imply, for horizons of 20 env steps or more",
+        _one_reward,
+        _NEEDS,
+        "below",
+        "convention",
+        "Values do not add up the rewards of an episode: nothing is bootstrapped, or rewards are "
+        "smaller than returns count.",
+        {
+            "value-targets": 0.7,
+            "discount": 0.4,
+            "reward-scale": 0.6,
+            "target-network": 0.5,
+            "values-do-not-learn": 0.5,
+            "steps-too-small": 0.4,
+        },
+        _SOURCE,
+        limit=REWARDS,
+        algorithms=OFF_POLICY,
+    ),
+    Check(
+        "Q-SIGN",
+        "action values have another sign than returns",
+        "median of mean Q over the discounted rewards that returns and lengths of episodes imply, "
+        "after 60 % of the budget, where returns do not rise",
+        _other_sign,
+        _NEEDS,
+        "below",
+        "convention",
+        "The algorithm learns from rewards of another sign than returns count, or entropy counts "
+        "for more than reward.",
+        {"reward-sign": 0.9, "temperature": 0.5, "value-targets": 0.2, "reward-scale": 0.1},
+        _SOURCE,
+        limit=-0.2,
+        algorithms=OFF_POLICY,
+    ),
+)
