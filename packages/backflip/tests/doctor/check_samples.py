@@ -293,7 +293,12 @@ SAMPLES = {
         (31.0 - 22.1) / (500.0 - 22.1),
     ),
     "ENV-EQUAL": both("ppo", 0.0, {"episode_return_mean": 8.0}, {"episode_return_mean": _rises}),
-    "ENV-NOEP": both("ppo", 1.0, {"episodes": 0.0}, {"episodes": 3.0}),
+    "ENV-NOEP": Sample(
+        replace(log("ppo", approx_kl=0.01), library="sb3"),
+        replace(log("ppo", episode_return_mean=_rises), library="sb3"),
+        1.0,
+    ),
+    "ENV-NOEND": both("ppo", 1.0, {"episodes": 0.0}, {"episodes": 3.0}),
     "ENV-LEN": both(
         "ppo",
         0.0,

@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from packages.backflip.tests.doctor.check_samples import POINTS, SAMPLES, T, X, log
 
-from backflip.doctor.calibration import FILE, Healthy, calibration, kind_of, limit_of
+from backflip.doctor.calibration import (
+    FILE,
+    Healthy,
+    calibration,
+    kind_of,
+    kinds_in_words,
+    limit_of,
+)
 from backflip.doctor.catalogue import BY_ID, CHECKS
 from backflip.doctor.causes import BY_ID as CAUSES
 from backflip.doctor.check import Running
@@ -489,3 +496,18 @@ def test_actions_that_come_back_from_their_bounds_do_not_stick():
     (found,) = diagnose(log("td3", action_saturation=late)).warnings
     assert found.check.id == "Q-SATURATED"
     assert found.since == pytest.approx(0.7 * X[-1], rel=0.1)
+
+
+def test_a_run_that_never_learns_does_not_explore_too_much():
+    found = diagnose(log("dqn", {"learning_starts": 2.0 * X[-1]}, epsilon=1.0))
+    assert [one.check.id for one in found.findings] == ["Q-NOSTART"]
+    assert found.causes[0].cause.id == "replay"
+
+
+def test_a_limit_says_which_healthy_runs_set_it():
+    """A log without the number of actions is of no known kind of actions."""
+    check, pooled = BY_ID["PI-KL-HIGH"], BY_ID["REW-LARGE"]
+    ours = log("ppo", approx_kl=0.01, entropy_max=1.0)
+    assert kinds_in_words(check, ours) == "the kind ppo/discrete"
+    assert kinds_in_words(check, replace(ours, library="sb3")) == "the algorithm ppo"
+    assert kinds_in_words(pooled, ours) == "all algorithms"

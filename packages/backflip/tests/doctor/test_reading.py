@@ -13,6 +13,7 @@ from packages.runshelf.tests.interop.test_import_logs import text_event
 from packages.runshelf.tests.interop.wandb_writer import wandb_file
 
 from backflip.api import teach
+from backflip.cli.diagnosing import CANNOT_READ
 from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.diagnosis import diagnose
@@ -76,6 +77,14 @@ def test_cleanrl_logs_single_episodes_and_the_last_minibatch(tmp_path):
 def test_cleanrl_without_episodes_is_a_finding(tmp_path):
     found = diagnose(only(cleanrl(tmp_path / "run", **{"losses/value_loss": 0.5})))
     assert [one.check.id for one in found.findings] == ["ENV-NOEP"]
+    assert found.causes[0].cause.id == "logging"
+
+
+def test_a_log_that_cannot_be_read_has_another_exit_status_than_findings(tmp_path, capsys):
+    (tmp_path / "events.out.tfevents.1").write_bytes(b"no event")
+    assert main(["doctor", str(tmp_path)]) == CANNOT_READ == 2
+    assert "no complete record" in capsys.readouterr().err
+    assert main(["doctor", str(cleanrl(tmp_path / "run", **{"losses/value_loss": 0.5}))]) == 1
 
 
 def test_rllib(tmp_path):
@@ -406,7 +415,11 @@ def test_the_algorithm_is_told_in_any_case_and_an_unknown_one_is_noted(tmp_path)
 
 @pytest.mark.parametrize(
     ("entropy", "actions"),
-    [(math.log(4), 4), (math.log(2) - 1e-3, 2), (1.4189, None), (-0.5, None), (0.0, None)],
+    [
+        *((math.log(4), 4), (0.98 * math.log(4), 4), (math.log(2) - 1e-3, 2), (0.685, 2)),
+        *((math.log(4) + 1e-6, 4), (math.log(18), 18), (0.99 * math.log(18), None)),
+        *((1.4189, None), (2.8379, None), (-0.5, None), (0.0, None), (0.9 * math.log(4), None)),
+    ],
 )
 def test_the_number_of_actions_from_the_first_entropy(tmp_path, entropy, actions):
     log = only(write_csv(tmp_path / "a.csv", rows_of(step=lambda s: s * 60, entropy=entropy)))
@@ -664,7 +677,9 @@ def test_files_of_wandb(tmp_path):
     assert log.signals["approx_kl"].x[-1] == 59_000
     assert list(log.signals["value_loss"].x) == [29_000]
     assert log.signals["seconds"].y[-1] == pytest.approx(5.9)
-    assert next(one.check.id for one in diagnose(log).findings) == "PI-KL-HIGH"
+    found = diagnose(log)
+    assert [one.check.id for one in found.findings] == ["PI-KL-HIGH", "ENV-NOEP"]
+    assert found.causes[0].cause.id == "steps-too-large"
 
 
 def test_a_damaged_file_of_wandb_beside_a_sound_one_is_a_note(tmp_path):

@@ -167,7 +167,7 @@ def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, brok
     # Not 1 + γ V(s'), which Stable-Baselines3 makes of the reward of a truncated step.
     assert log.signals["reward_max"].y.max() == log.signals["reward_min"].y.min() == 1.0
     found = diagnose(log)
-    assert "ENV-NOEP" in {one.check.id for one in found.fine}
+    assert "ENV-NOEND" in {one.check.id for one in found.fine}
     assert {"PV-ADV-WRONG", "PV-TARGET-WRONG"} <= {one.check.id for one in found.fine}
     assert ("PI-RATIO1" in [one.check.id for one in found.findings]) == broken
     assert ("PI-RATIO1" in [one.check.id for one in found.fine]) != broken

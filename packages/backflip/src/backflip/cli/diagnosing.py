@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from backflip.doctor.proving import Probe, Proof
 
 FOUND = 1  # exit status if something is wrong
+CANNOT_READ = 2  # if there is no log, or it cannot be read
 CANNOT_TELL = 3  # if too little is logged
 EPILOG = (
-    "Exit status: 0 if nothing wrong was seen, 1 with findings, 3 if too little is logged. "
+    "Exit status: 0 if nothing wrong was seen, 1 with findings, 2 if there is no log that "
+    "can be read, 3 if too little is logged. "
     "docs/checks.md describes every check."
 )
 
@@ -110,7 +112,8 @@ def _doctor(options: argparse.Namespace) -> Reported:
         found = [log for name in options.names for log in find_logs(home(options), name, mapping)]
         return [with_facts(log, facts) if facts else log for log in found]
 
-    found = [diagnose(log) for log in (_follow(options, read) if options.follow else read())]
+    logs = _read((lambda: _follow(options, read)) if options.follow else read)
+    found = [diagnose(log) for log in logs]
     if options.html:
         _write_page(Path(options.html), found)
     if any(one.findings for one in found):
@@ -124,6 +127,15 @@ def _doctor(options: argparse.Namespace) -> Reported:
     proof = _prove(options, found, mapping)
     words = f"{all_in_words(found)}\n\n{proving.in_words(proof)}"
     return Reported(to_json(found) | {"proof": proving.to_json(proof)}, lambda: put(words))
+
+
+def _read(read: "Callable[[], list[Log]]") -> "list[Log]":
+    """Return logs; errors get an exit status of their own, for scripts that wait for findings."""
+    try:
+        return read()
+    except UserFacingError as error:
+        error.exit_status = max(error.exit_status, CANNOT_READ)
+        raise
 
 
 def _placeholders(command: str | None) -> set[str]:

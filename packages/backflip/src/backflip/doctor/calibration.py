@@ -67,7 +67,24 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
     """Return the limit of a check for a log; None if nothing was measured that could set one."""
     if check.limit is not None:
         return check.limit
-    known = calibration() if known is None else known
+    chosen = _chosen(check, log, calibration() if known is None else known)
+    limits = [beyond(check, one) for one in chosen.values()]
+    if not limits:
+        return None
+    return max(limits) if check.side == "above" else min(limits)
+
+
+def kinds_in_words(check: Check, log: Log) -> str:
+    """Return the kinds of healthy runs that set the limit of a calibrated check."""
+    chosen = _chosen(check, log, calibration())
+    algorithms = {kind.partition("/")[0].removesuffix(TAUGHT) for kind in chosen}
+    if len(chosen) == 1:
+        return f"the kind {next(iter(chosen))}"
+    return f"the algorithm {algorithms.pop()}" if len(algorithms) == 1 else "all algorithms"
+
+
+def _chosen(check: Check, log: Log, known: Calibration) -> Mapping[str, Healthy]:
+    """Return what sets the limit of a check for a log, by kind of run."""
     kinds = {
         kind: of[check.id]
         for kind, of in known.items()
@@ -77,15 +94,10 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
     }
     names = (log.algorithm, f"{log.algorithm}{TAUGHT}")
     alike = {kind: one for kind, one in kinds.items() if kind.partition("/")[0] in names}
-    own = kinds.get(kind_of(log)) if _is_as_measured(log) else None
     if check.is_pooled or not alike:
-        chosen = list(kinds.values())
-    else:
-        chosen = [own] if own is not None else list(alike.values())
-    limits = [beyond(check, one) for one in chosen]
-    if not limits:
-        return None
-    return max(limits) if check.side == "above" else min(limits)
+        return kinds
+    own = kind_of(log)
+    return {own: kinds[own]} if _is_as_measured(log) and own in kinds else alike
 
 
 def _is_as_measured(log: Log) -> bool:

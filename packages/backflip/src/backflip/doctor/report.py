@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from backflip.doctor.calibration import kind_of
+from backflip.doctor.calibration import kinds_in_words
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import CAUSES
 from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
@@ -126,7 +126,7 @@ def _limit_from(log: Log, one: Measured) -> str:
         return "a setting beyond all that are known to learn"
     if one.check.kind == "convention":
         return "a convention of the literature"
-    return f"beyond all healthy runs of the kind {kind_of(log)}, with a margin"
+    return f"beyond all healthy runs of {kinds_in_words(one.check, log)}, with a margin"
 
 
 def _causes(diagnosis: Diagnosis) -> str:

@@ -106,7 +106,10 @@ def _epsilon_rises(log: Log) -> Running | None:
 
 
 def _epsilon_late(log: Log) -> Running | None:
+    """Return the smallest ε so far; nothing of a run that ends before it learns (Q-NOSTART)."""
     found = log.signals["epsilon"]
+    if (log.setting("learning_starts") or 0.0) >= log.budget:
+        return None
     return or_none(after(log, LATE, smallest(Running(found.x, found.y))))
 
 

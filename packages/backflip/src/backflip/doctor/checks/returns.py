@@ -115,15 +115,19 @@ def _returns_equal(log: Log) -> Running | None:
 
 
 def _no_episode(log: Log) -> Running | None:
-    """Return the env steps so far without the end of an episode, over the budget."""
-    if log.has("episodes"):
-        found = log.signals["episodes"]
-        count = np.cumsum(np.nan_to_num(found.y))
-        none = np.where(count > 0, 0.0, found.x / max(log.budget, 1.0))
-        return or_none(Running(found.x, none))
-    if log.has("episode_return_mean") or log.library not in LOGS_EPISODES or not log.signals:
+    """Return 1 if a library that logs every end of an episode logged none; else 0."""
+    if log.has("episodes") or log.library not in LOGS_EPISODES or not log.signals:
         return None
-    return Running(np.asarray([log.end]), np.ones(1))
+    none = 0.0 if log.has("episode_return_mean") else 1.0
+    return Running(np.asarray([log.end]), np.asarray([none]))
+
+
+def _late_episode(log: Log) -> Running | None:
+    """Return the env steps so far without the end of an episode, over the budget."""
+    found = log.signals["episodes"]
+    count = np.cumsum(np.nan_to_num(found.y))
+    none = np.where(count > 0, 0.0, found.x / max(log.budget, 1.0))
+    return or_none(Running(found.x, none))
 
 
 def _per_step(log: Log) -> Signal:
@@ -385,16 +389,31 @@ CHECKS = (
     Check(
         "ENV-NOEP",
         "no end of an episode is logged",
-        "share of the budget without the end of an episode",
+        "1 if a library that logs returns of episodes logged none",
         _no_episode,
         (),
         "above",
         "convention",
         "Without ends there are no returns to look at. Stable-Baselines3 logs none without "
         "a Monitor (VecMonitor), and CleanRL's scripts none with Gymnasium 1.0.",
-        {"logging": 0.98, "no-reward-signal": 0.1},
+        {"logging": 0.98, "no-reward-signal": 0.02, "unlucky-or-slow": 0.01},
         "CleanRL issue 499",
         limit=0.5,
+    ),
+    Check(
+        "ENV-NOEND",
+        "no episode ends",
+        "share of the budget before the first episode ends",
+        _late_episode,
+        ("episodes",),
+        "above",
+        "convention",
+        "Episodes are longer than half of the budget, or never end: the agent has not seen a "
+        "whole one.",
+        {"unlucky-or-slow": 0.4, "no-reward-signal": 0.2, "actions": 0.2, "logging": 0.3},
+        "CleanRL issue 499",
+        limit=0.5,
+        says="warning",
     ),
     Check(
         "ENV-LEN",

@@ -9,6 +9,9 @@ from backflip.doctor.log import Signal
 
 MOST_ACTIONS = 20
 NEAR = 0.005  # of log n: a policy whose last layer is small starts that close to it
+# The first update may lower the entropy more; the logarithms of few actions are further apart.
+FEW_ACTIONS, FEW_NEAR = 10, 0.03
+ROUNDING = 1e-4
 
 
 def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
@@ -25,7 +28,11 @@ def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
 
 
 def number_of_actions(signals: Mapping[str, Signal]) -> int | None:
-    """Return n if the first entropy is log n of n discrete actions, of up to 20; else None."""
+    """Return n if the first entropy is nearly log n of n discrete actions; else None.
+
+    The entropy of a normal distribution of one dimension is 1.42, and of two 2.84, at a deviation
+    of 1: neither is nearly log n of few actions.
+    """
     entropy = signals.get("entropy")
     if entropy is None or "entropy_max" in signals:
         return None
@@ -33,9 +40,9 @@ def number_of_actions(signals: Mapping[str, Signal]) -> int | None:
     first = float(known[0]) if len(known) else 0.0
     if first <= 0:
         return None
-    actions = round(math.exp(min(first, 10.0)))
-    near = abs(first - math.log(max(actions, 1))) < NEAR * first
-    return actions if 2 <= actions <= MOST_ACTIONS and near else None
+    actions = max(2, math.ceil(math.exp(min(first, 10.0)) * (1.0 - ROUNDING)))
+    near = FEW_NEAR if actions <= FEW_ACTIONS else NEAR
+    return actions if actions <= MOST_ACTIONS and first > (1.0 - near) * math.log(actions) else None
 
 
 def with_action_values(library: str, signals: Mapping[str, Signal]) -> Mapping[str, Signal]:
