@@ -1,5 +1,6 @@
 """The match of actions and policy: by hand, the slow way, and in whole rollouts that go wrong."""
 
+import itertools
 from typing import Any
 
 import jax
@@ -123,9 +124,17 @@ def matches(driver: Driver, updates: int = 60) -> np.ndarray:
     return np.asarray(done.metrics["action_match"])[0]
 
 
+QUICK = {("sac", stuck), ("td3", of_neighbours)}
+
+
 @pytest.mark.medium
-@pytest.mark.parametrize("name", BUILT)
-@pytest.mark.parametrize("change", [stuck, of_neighbours])
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        pytest.param(*both, marks=() if both in QUICK else pytest.mark.slow)
+        for both in itertools.product(BUILT, (stuck, of_neighbours))
+    ],
+)
 def test_rollouts_match_unless_actions_are_replaced(name: str, change: Any) -> None:
     algorithm = BUILT[name]
 
