@@ -63,6 +63,27 @@ def target(env, q):
     done = (term | trunc).astype(float)
     return reward + (1 - done) * self.discount * q(obs)  # here
 """,
+        """
+import torch
+def advantages(envs, buffer, gamma):
+    obs, reward, term, trunc, _ = envs.step(0)
+    buffer.end[0] = torch.logical_or(torch.as_tensor(term), torch.as_tensor(trunc)).float()
+    alive = 1.0 - buffer.end[0]
+    return reward + gamma * buffer.v[1] * alive  # here
+""",
+        """
+def target(env, q, gamma):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    if (over := terminated or truncated):
+        env.reset()
+    return reward + gamma * q(obs) * (1 - over)  # here
+""",
+        """
+def target(env, q, gamma):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated + truncated
+    return reward + gamma * q(obs) * (1 - done)  # here
+""",
     ],
     "L02": [
         """
@@ -98,6 +119,18 @@ class Agent:
         env = TimeLimit(gymnasium.make("CartPole-v1"), 5)
         observation, _ = env.reset()
         observation, reward, done, _ = env.step(1)  # here
+""",
+        """
+import gymnasium as gym
+from gymnasium.wrappers import ClipAction
+def make_env(name):
+    env = gym.make(name)
+    env = ClipAction(env)
+    return env
+def play(policy):
+    env = make_env("Pendulum-v1")
+    obs, _ = env.reset(seed=0)
+    obs, reward, done, _ = env.step(policy(obs))  # here
 """,
     ],
     "L04": [
@@ -180,6 +213,32 @@ def loss(q, b, gamma):
     best = q(b.next_obs).detach().max(dim=1).values
     target = b.reward + gamma * best
     return F.smooth_l1_loss(chosen, target)  # here
+""",
+        """
+from torch import nn
+class Learner:
+    def __init__(self):
+        self.criterion = nn.SmoothL1Loss()
+    def learn(self, batch):
+        best, _ = self.q_target(batch.next_obs).max(dim=1)
+        goal = batch.reward + 0.99 * best
+        chosen = self.q(batch.obs).gather(1, batch.action.unsqueeze(1))
+        return self.criterion(chosen, goal)  # here
+""",
+        """
+import torch
+def loss(q, b, best):
+    chosen = torch.gather(q(b.obs), dim=-1, index=b.action[:, None])
+    target = b.reward + q(b.next_obs).amax(-1)
+    return (chosen - target).square().mean()  # here
+""",
+        """
+import torch
+def loss(q, b):
+    chosen = q(b.obs).gather(dim=1, index=b.action.unsqueeze(-1))
+    target = b.reward + q(b.next_obs).amax(1, keepdim=True).reshape(-1)
+    other = q(b.next_obs).max(1)[0].view(-1)
+    return (chosen - other).abs().mean()  # here
 """,
     ],
     "L07": [
@@ -561,6 +620,50 @@ def update(net, target_net):
     for param, target_param in zip(net.parameters(), target_net.parameters()):
         target_param.data.copy_(TAU * target_param.data + (1 - TAU) * param.data)  # here
 """,
+        """
+import torch
+class Agent:
+    def __init__(self):
+        self.q1, self.q2 = make(), make()
+        self.q1_target, self.q2_targ = self.q1, make()  # here
+""",
+        """
+import torch
+class Agent:
+    def __init__(self, net, polyak=0.005):
+        self.net, self.polyak = net, polyak
+    def update(self, target_net):
+        for p, p_targ in zip(self.net.parameters(), target_net.parameters()):
+            p_targ.data.mul_(self.polyak)  # here
+            p_targ.data.add_((1 - self.polyak) * p.data)
+""",
+        """
+import torch
+SHARE = 0.995
+def update(net, target_net):
+    for p, q in zip(net.parameters(), target_net.parameters()):
+        q.data.lerp_(p.data, SHARE)  # here
+""",
+        """
+import torch
+def update(net, target_net, *, tau=1e-3):
+    for q, p in zip(target_net.parameters(), net.parameters()):
+        q.data.copy_(tau * q.data + (1.0 - tau) * p.data)  # here
+""",
+        """
+import jax
+import optax
+def update(state, tau=0.005):
+    one = optax.incremental_update(state.target_params, state.params, tau)  # here
+    other = jax.tree_util.tree_map(  # here
+        lambda p, t: p * (1 - tau) + t * tau, state.params, state.target_params
+    )
+    return one, other
+""",
+        """
+from stable_baselines3 import SAC
+model = SAC("MlpPolicy", "Pendulum-v1", tau=0.995)  # here
+""",
     ],
     "L21": [
         """
@@ -698,6 +801,16 @@ def advantage(self, rewards, values, terminated, truncated):
     rewards = rewards + self.gamma * truncated * values
     return rewards + self.gamma * values * (1 - done)
 """,
+        """
+import torch
+def advantages(envs, buffer, gamma):
+    obs, reward, term, trunc, _ = envs.step(0)
+    if (over := term or trunc):
+        obs, _ = envs.reset()
+    buffer.end[0] = torch.as_tensor(term).float()
+    alive = 1.0 - buffer.end[0]
+    return reward + gamma * buffer.v[1] * alive
+""",
     ],
     "L02": [
         """
@@ -742,6 +855,20 @@ obs, rewards, dones, infos = venv.step([0])
 import gym
 env = gym.make("CartPole-v1")
 obs, reward, done, info = env.step(0)
+""",
+        """
+import gymnasium as gym
+def make_env(name):
+    env = gym.make(name)
+    return OldInterface(env)
+def chosen(name):
+    if name:
+        return gym.make(name)
+    return OldEnv()
+env, other, new = make_env("Pendulum-v1"), chosen("Pendulum-v1"), gym.make("Pendulum-v1")
+obs, reward, done, info = env.step(0)
+obs, reward, done, info = other.step(0)
+obs, reward, *ends, info = new.step(0)
 """,
     ],
     "L04": [
@@ -804,6 +931,22 @@ def loss(q, b, gamma):
     best = q(b.next_obs).max(dim=1)[0]
     best = best.reshape(-1, 1)
     return F.smooth_l1_loss(q(b.obs).gather(1, b.action.unsqueeze(1)), b.reward + gamma * best)
+""",
+        """
+import torch
+class Learner:
+    def __init__(self):
+        self.criterion = torch.nn.MSELoss()
+    def learn(self, batch):
+        best, _ = self.q_target(batch.next_obs).max(1, keepdim=True)
+        other, places = self.q_target(batch.next_obs).max(1)
+        column = torch.gather(self.q(batch.obs), 1, batch.action.unsqueeze(1))
+        other, places = reshaped(other, places)
+        row = self.q(batch.obs).gather(1, batch.action.unsqueeze(1)).view(-1)
+        kept = self.q(batch.obs).max(1, True)[0]
+        three = column - best, column - other, column - kept
+        goal = batch.reward + self.q_target(batch.next_obs).max(1)[0].view(-1)
+        return three, self.criterion(row, goal)
 """,
     ],
     "L07": [
@@ -1208,6 +1351,37 @@ import torch
 def update(pairs, tau=0.995):
     for param, target_param in pairs:
         target_param.data.copy_(0.995 * target_param.data + 0.005 * param.data)
+""",
+        """
+import jax
+import optax
+import torch
+from stable_baselines3 import DQN, SAC
+models = SAC("MlpPolicy", env, tau=0.005), DQN("MlpPolicy", env, tau=1.0)
+class Agent:
+    def __init__(self, net, polyak=0.995, tau=0.005):
+        self.net, self.polyak, self.tau = net, polyak, tau
+        self.q1_target, self.q2_targ = make(), make()
+    def update(self, target_net, targets):
+        targets.mul_(0.1)
+        for p, p_targ in zip(self.net.parameters(), target_net.parameters()):
+            p_targ.data.mul_(self.polyak)
+            p_targ.data.add_((1 - self.polyak) * p.data)
+        for p, q in zip(self.net.parameters(), target_net.parameters()):
+            q.data.lerp_(p.data, self.tau)
+def jitted(state, tau=0.005):
+    one = optax.incremental_update(state.params, state.target_params, tau)
+    return one, jax.tree.map(lambda p, t: p * tau + t * (1 - tau), state.params, state.target)
+""",
+        """
+import torch
+def update(net, target_net, tau=0.005):
+    for q, p in zip(target_net.parameters(), net.parameters()):
+        q.data.copy_(tau * q.data + (1.0 - tau) * p.data)
+update(net, target_net, 0.995)
+def mixed(target1, target2, param, tau=0.005):
+    for p, target_p in zip([target1], [target2]):
+        target_p.data.copy_(tau * p.data + (1 - tau) * target_p.data)
 """,
     ],
     "L21": [

@@ -13,6 +13,7 @@ from backflip.doctor.lint.source import (
     has_word,
     last_word,
     names_in,
+    unconverted,
     walk,
     written,
 )
@@ -20,7 +21,8 @@ from backflip.doctor.lint.source import (
 FINAL = ("final_info", "final_observation")
 KEEPS_LAST = ("final_obs", "terminal_observation", "AutoresetMode", "real_next_obs")
 BUFFERS = ("buffer", "replay", "memory", "transitions")
-STORES = ("add", "push", "append", "store", "add_batch")
+STORES = ("add", "push", "append", "store", "add_batch", "insert")
+EITHER = ("logical_or", "bitwise_or", "maximum")
 
 
 def _truncation_masks(source: Source) -> Iterator[Hit]:
@@ -152,7 +154,7 @@ def _returns_no_truncation(body: ast.ClassDef) -> bool:
 
 
 def _is_either_end(value: ast.expr, never: set[str]) -> bool:
-    """Return whether a value is `terminated or truncated`, also by `|` or `logical_or`.
+    """Return whether a value is `terminated or truncated`, also by `|`, `+` or `logical_or`.
 
     Names that are never true count as no end.
     """
@@ -160,12 +162,13 @@ def _is_either_end(value: ast.expr, never: set[str]) -> bool:
         match node:
             case ast.BoolOp(op=ast.Or(), values=[one, other]):
                 pass
-            case ast.BinOp(left=one, op=ast.BitOr(), right=other):
+            case ast.BinOp(left=one, op=ast.BitOr() | ast.Add(), right=other):
                 pass
-            case ast.Call(func=ast.Attribute(attr="logical_or"), args=[one, other]):
+            case ast.Call(func=ast.Attribute(attr=attr), args=[one, other]) if attr in EITHER:
                 pass
             case _:
                 continue
+        one, other = unconverted(one), unconverted(other)
         words = {last_word(one)[:4], last_word(other)[:4]}
         if words == {"term", "trun"} and not never & {written(one), written(other)}:
             return True
