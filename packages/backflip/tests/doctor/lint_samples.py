@@ -385,6 +385,30 @@ def loss(net, obs, labels):
     out = torch.softmax(net(obs), dim=1)
     return torch.nn.functional.cross_entropy(out, labels)  # here
 """,
+        """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+class Policy(nn.Module):
+    def forward(self, x):
+        x = torch.relu(self.first(x))
+        p = self.last(x).softmax(-1)
+        return p
+    def act(self, obs):
+        p = self.forward(obs)
+        return Categorical(logits=p)  # here
+class Agent:
+    def __init__(self):
+        self.policy = Policy()
+    def act(self, obs):
+        return Categorical(logits=self.policy(obs))  # here
+""",
+        """
+import jax
+def act(apply, params, key, obs):
+    probs = jax.nn.softmax(apply(params, obs))
+    return jax.random.categorical(key, probs)  # here
+""",
     ],
     "L10": [
         """
@@ -411,6 +435,34 @@ class QNetwork(nn.Module):
 import torch.nn as nn
 q_net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, n_actions), nn.Softmax(dim=1))  # here
 """,
+        """
+import flax.linen as nn
+class QNetwork(nn.Module):
+    action_dim: int
+    @nn.compact
+    def __call__(self, x):
+        x = nn.relu(nn.Dense(120)(x))
+        x = nn.Dense(self.action_dim)(x)
+        x = nn.relu(x)  # here
+        return x
+""",
+        """
+import torch
+from torch import nn
+class DuelingDQN(nn.Module):
+    def __init__(self, n_actions):
+        self.head = nn.Linear(64, out_features=n_actions)
+    def forward(self, x):
+        q = self.head(torch.relu(self.body(x)))
+        return q.tanh()  # here
+""",
+        """
+from torch import nn
+class Critic(nn.Module):
+    def __init__(self, size):
+        layers = [nn.Linear(size, 64), nn.ReLU(), nn.Linear(64, 1), nn.ReLU()]  # here
+        self.q1 = nn.Sequential(*layers)
+""",
     ],
     "L11": [
         """
@@ -422,6 +474,31 @@ def act(q_values):
         """
 def act(self, obs):
     action = self.q_net(obs).max().item()  # here
+""",
+        """
+import random
+import torch
+class Agent:
+    def select_action(self, state):
+        if random.random() < self.eps:
+            return random.randrange(self.n_actions)
+        return int(self.policy_net(state).amax(dim=-1))  # here
+""",
+        """
+import numpy as np
+def greedy(Q, state, eps, rng):
+    if rng.random() < eps:
+        a = rng.integers(4)
+    else:
+        a = np.max(Q[state])  # here
+    return a
+""",
+        """
+import torch
+def act(q_net, obs):
+    values, places = q_net(torch.as_tensor(obs)).max(-1)
+    action = values.item()  # here
+    return action
 """,
     ],
     "L12": [
@@ -1090,6 +1167,28 @@ def act(net, obs, labels):
     one, other = Categorical(logits=logits), Categorical(probs)
     return one, other, torch.nn.functional.cross_entropy(logits, labels)
 """,
+        """
+import jax
+import jax.numpy as jnp
+import torch
+from torch import nn
+from torch.distributions import Categorical
+class Policy(nn.Module):
+    def forward(self, x):
+        return self.last(x).softmax(-1)
+    def act(self, obs):
+        return Categorical(probs=self.forward(obs))
+class Both(nn.Module):
+    def forward(self, x, raw):
+        x = self.last(x)
+        if raw:
+            return x
+        return x.softmax(-1)
+def act(apply, params, key, obs):
+    one, policy = Categorical(logits=Both()(obs, True)), Both()
+    probs = jax.nn.softmax(apply(params, obs))
+    return jax.random.categorical(key, jnp.log(probs)), one, Categorical(logits=policy(obs, True))
+""",
     ],
     "L10": [
         """
@@ -1100,6 +1199,28 @@ class QNetwork(nn.Module):
 class Actor(nn.Module):
     def __init__(self, env):
         self.mean = nn.Sequential(nn.Linear(64, env.n_actions), nn.Tanh())
+""",
+        """
+import torch
+import torch.nn.functional as F
+from torch import nn
+class QNetwork(nn.Module):
+    def __init__(self, n_actions, n_atoms):
+        gate = [nn.Linear(64, 1), nn.Sigmoid()]
+        self.gate = nn.Sequential(*gate)
+        self.head = nn.Linear(64, n_actions)
+        self.atoms = nn.Linear(64, n_actions * n_atoms)
+    def forward(self, x):
+        x = F.relu(self.body(x))
+        q = self.head(x)
+        return q
+    def distribution(self, x):
+        return torch.softmax(self.atoms(x), dim=-1)
+    def hidden(self, x):
+        x = self.head(x)
+        if self.squashed:
+            x = self.body(x)
+        return torch.relu(x)
 """,
     ],
     "L11": [
@@ -1121,6 +1242,20 @@ def act(self, q_values):
     action = q_values.max(1)[1]
     action = max(range(4), key=lambda a: self.q_table[a])
     return action
+""",
+        """
+import numpy as np
+import torch
+def greedy(Q, q_net, state, rng):
+    a = rng.integers(4)
+    best, action = q_net(state).max(-1)
+    target = best.item()
+    return int(q_net(state).argmax(-1))
+def backup(Q, state):
+    a = np.max(Q[state])
+    return a
+def best_value(q_net, state):
+    return q_net(state).max()
 """,
     ],
     "L12": [
