@@ -555,6 +555,25 @@ model.learn(int(1e5))  # here
 from stable_baselines3 import PPO
 model = PPO("MlpPolicy", "CartPole-v1", n_steps=500, batch_size=64)  # here
 """,
+        """
+from stable_baselines3 import SAC
+options = dict(learning_starts=20_000, batch_size=256)
+model = SAC("MlpPolicy", env, verbose=1, **options)
+model.learn(10_000)  # here
+""",
+        """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--total-timesteps", type=int, default=50_000)  # here
+parser.add_argument("--learning-starts", type=int, default=80_000)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+count = 6
+venv = make_vec_env("CartPole-v1", n_envs=count)
+model = PPO("MlpPolicy", venv, n_steps=125, batch_size=100)  # here
+""",
     ],
     "L14": [
         """
@@ -577,6 +596,14 @@ def scale(rewards):
 import numpy as np
 def scale(self):
     self.rewards = self.rewards - np.mean(self.rewards)  # here
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Normalised(gym.RewardWrapper):
+    def reward(self, reward):
+        self.update(reward)
+        return (reward - self.mean) / np.sqrt(self.var + 1e-8)  # here
 """,
     ],
     "L15": [
@@ -770,6 +797,26 @@ def returns_of(rewards, gamma):
         returns.append(R)
     return returns
 """,
+        """
+import torch
+def advantages(rewards, values, dones, gamma, lam):
+    found, last = torch.zeros(len(rewards)), 0.0
+    for t in range(len(rewards)):
+        alive = 1.0 - dones[t]
+        delta = rewards[t] + gamma * values[t + 1] * alive - values[t]
+        found[t] = last = delta + gamma * lam * alive * last  # here
+    return found
+""",
+        """
+import jax
+def to_go(rewards, dones, gamma):
+    def body(total, step):
+        reward, done = step
+        total = reward + gamma * (1 - done) * total
+        return total, total
+    _, found = jax.lax.scan(body, 0.0, (rewards, dones))  # here
+    return found
+""",
     ],
     "L22": [
         """
@@ -778,6 +825,20 @@ from stable_baselines3.common.vec_env import VecNormalize
 venv = VecNormalize(venv)  # here
 model = PPO("MlpPolicy", venv, gamma=0.9)
 venv.save("statistics")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+options = {"gamma": 0.9, "n_steps": 2048}
+venv = VecNormalize(make(), gamma=0.99)  # here
+model = PPO("MlpPolicy", venv, **options)
+venv.save("statistics")
+""",
+        """
+import gymnasium as gym
+class Args:
+    gamma: float = 0.9
+env = gym.wrappers.NormalizeReward(gym.make("Hopper-v5"))  # here
 """,
     ],
     "L23": [
@@ -1298,6 +1359,25 @@ model.learn(total_timesteps=100_000)
 PPO("MlpPolicy", "CartPole-v1", n_steps=512, batch_size=64)
 other = PPO("MlpPolicy", vec_env, n_steps=100, batch_size=64)
 """,
+        """
+import argparse
+from stable_baselines3 import PPO, SAC
+from stable_baselines3.common.env_util import make_vec_env
+parser = argparse.ArgumentParser()
+parser.add_argument("--total-timesteps", type=int, default=500_000)
+parser.add_argument("--learning-starts", type=int, default=80_000)
+options = dict(learning_starts=20_000)
+options["learning_starts"] = 100
+more = dict(learning_starts=20_000)
+more.update(learning_starts=100)
+model = SAC("MlpPolicy", env, **options)
+model.learn(10_000)
+other = SAC("MlpPolicy", env, **more)
+other.learn(10_000)
+venv, unseen = make_vec_env("CartPole-v1", n_envs=6), make_vec_env("CartPole-v1", **many)
+PPO("MlpPolicy", venv, n_steps=100, batch_size=60)
+PPO("MlpPolicy", unseen, n_steps=100, batch_size=60)
+""",
     ],
     "L14": [
         """
@@ -1333,6 +1413,16 @@ def centre(rewards, advantages, returns):
     advantages = (advantages - advantages.mean()) / advantages.std()
     returns = returns - returns.mean()
     return rewards / rewards.std(), advantages, returns
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Normalised(gym.RewardWrapper):
+    def reward(self, reward):
+        delta = reward - self.mean
+        self.var += delta * (reward - self.mean)
+        advantage = (reward - self.mean) / np.sqrt(self.var + 1e-8)
+        return reward / np.sqrt(self.var + 1e-8)
 """,
     ],
     "L15": [
@@ -1581,6 +1671,40 @@ def returns_of(rewards, gamma):
         total = total + r
     return returns[::-1], total
 """,
+        """
+import jax
+import torch
+def advantages(rewards, values, dones, gamma, lam):
+    found, last = torch.zeros(len(rewards)), 0.0
+    for t in range(len(rewards) - 1, -1, -1):
+        delta = rewards[t] + gamma * values[t + 1] - values[t]
+        found[t] = last = delta + gamma * lam * last
+    for i in range(len(rewards)):
+        delta = rewards[-1 - i] + gamma * values[-i] - values[-1 - i]
+        last = delta + gamma * lam * last
+        found[len(rewards) - 1 - i] = last
+    return found
+def traces(features, gamma, lam):
+    kept, trace = torch.zeros(len(features)), 0.0
+    for t in range(len(features)):
+        gradient = features[t]
+        trace = gradient + gamma * lam * trace
+        kept[t] = trace
+    return kept
+def body(total, reward):
+    total = reward + gamma * total
+    return total, total
+def last(total, reward):
+    total = reward + gamma * total
+    return total, None
+def to_go(rewards):
+    turned = rewards[::-1]
+    one = jax.lax.scan(body, 0.0, rewards, reverse=True)
+    other = jax.lax.scan(body, 0.0, turned)
+    return one, other, jax.lax.scan(last, 0.0, rewards)
+def running_returns(rewards):
+    return jax.lax.scan(body, 0.0, rewards)
+""",
     ],
     "L22": [
         """
@@ -1589,6 +1713,27 @@ from stable_baselines3.common.vec_env import VecNormalize
 venv = VecNormalize(venv, gamma=args.gamma)
 model = PPO("MlpPolicy", venv, gamma=args.gamma)
 venv.save("statistics")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+options = dict(gamma=0.9)
+venv = VecNormalize(make(), gamma=0.9)
+model = PPO("MlpPolicy", venv, **options)
+venv.save("statistics")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+venv = VecNormalize(make())
+model = PPO("MlpPolicy", venv, **unseen)
+venv.save("statistics")
+""",
+        """
+import gymnasium as gym
+class Args:
+    gamma: float = 0.9
+env = gym.wrappers.NormalizeReward(gym.make("Hopper-v5"), args.gamma)
 """,
     ],
     "L23": [

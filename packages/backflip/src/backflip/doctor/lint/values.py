@@ -157,17 +157,17 @@ def settings(source: Source) -> dict[str, ast.expr]:
         elif isinstance(body, FUNCTIONS):
             for name, value in defaults(body).items():
                 found.setdefault(name, []).append(value)
-    for call, _ in source.calls():
-        for name, value in _argparse(call):
-            found.setdefault(name, []).append(value)
+    for name, value in parsed(source):
+        found.setdefault(name, []).append(value)
     return {name: values[0] for name, values in found.items() if name and len(values) == 1}
 
 
-def _argparse(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the name and the default of `add_argument("--total-timesteps", default=1)`."""
-    default = argument(call, "default")
-    if last_word(call.func) != "add_argument" or default is None:
-        return
-    for one in call.args:
-        if isinstance(one, ast.Constant) and str(one.value).startswith("--"):
-            yield str(one.value).lstrip("-").replace("-", "_"), default
+def parsed(source: Source) -> Iterator[tuple[str, ast.expr]]:
+    """Yield name and default of each `add_argument("--total-timesteps", default=1)`."""
+    for call, _ in source.calls():
+        default = argument(call, "default")
+        if last_word(call.func) != "add_argument" or default is None:
+            continue
+        for one in call.args:
+            if isinstance(one, ast.Constant) and str(one.value).startswith("--"):
+                yield str(one.value).lstrip("-").replace("-", "_"), default
