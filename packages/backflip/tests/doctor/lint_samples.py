@@ -354,6 +354,25 @@ def loss(new, old, advantage, opt):
     opt.zero_grad()
     (-ratio * advantage).mean().backward()
 """,
+        """
+import torch
+def train(agent, opt, losses):
+    for loss in losses:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        agent.train(False)  # here
+        evaluate(agent)
+""",
+        """
+import torch
+from torch import nn
+def body(size):
+    return nn.Sequential(nn.Linear(size, 64), nn.BatchNorm1d(64), nn.Linear(64, 2))  # here
+def surrogate(log_prob, old, advantage):
+    ratio = torch.exp(log_prob - old)
+    return -(ratio * advantage).mean()
+""",
     ],
     "L09": [
         """
@@ -533,6 +552,19 @@ def update(epsilon):
     epsilon += 0.01  # here
     return epsilon
 """,
+        """
+class Agent:
+    epsilon: float = 1.0
+    eps_min = 0.01
+    decrease = 5e-4
+    def decay(self):
+        self.epsilon = self.epsilon + self.decrease if self.epsilon > 0.01 else 0.01  # here
+""",
+        """
+epsilon = 0.1
+for episode in range(100):
+    epsilon = min(1.0, 0.01 + epsilon)  # here
+""",
     ],
     "L13": [
         """
@@ -648,6 +680,19 @@ def make():
     env = gym.make("ALE/Breakout-v5")
     return gym.wrappers.AtariPreprocessing(env)  # here
 """,
+        """
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+def make_env(env_id="ALE/SpaceInvaders-v5"):
+    def thunk():
+        env = gym.make(env_id, render_mode=None)
+        return AtariPreprocessing(env, frame_skip=4)  # here
+    return thunk
+""",
+        """
+from stable_baselines3.common.env_util import make_atari_env
+env = make_atari_env("ALE/Breakout-v5", n_envs=1, seed=0)  # here
+""",
     ],
     "L17": [
         """
@@ -656,6 +701,17 @@ def difference(frame, last):
     now = frame.astype(np.uint8)
     before = np.array(last, dtype="uint8")
     return now - before  # here
+""",
+        """
+import numpy as np
+class Difference:
+    def __init__(self):
+        self.last = np.zeros((84, 84), np.uint8)
+    def observe(self, frame):
+        small = frame[::2].astype(np.uint8)
+        changed = small - self.last  # here
+        self.last = small
+        return changed
 """,
     ],
     "L18": [
@@ -676,6 +732,19 @@ class Walk(gym.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.at = np.random.randint(5)  # here
+        return self.at, {}
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Walk(gym.Env):
+    def _start(self):
+        return self._draw()
+    def _draw(self):
+        return np.random.randint(5)  # here
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = self._start()
         return self.at, {}
 """,
     ],
@@ -700,6 +769,14 @@ def act(key, deterministic):
     if deterministic:
         return 0
     return jax.random.normal(key)  # here
+""",
+        """
+import jax
+class Agent:
+    def __init__(self, seed):
+        self.key = jax.random.PRNGKey(seed)
+    def sample(self, mean):
+        return mean + jax.random.normal(self.key, mean.shape)  # here
 """,
     ],
     "L20": [
@@ -879,6 +956,11 @@ try:
     loss.backward()
 except:  # here
     pass
+""",
+        """
+import contextlib
+with contextlib.suppress(Exception):  # here
+    model.learn(10_000)
 """,
     ],
 }
@@ -1217,6 +1299,20 @@ def learn(loss, opt):
     opt.zero_grad()
     loss.backward()
 """,
+        """
+import torch
+from torch import nn
+def body(size):
+    return nn.Sequential(nn.Linear(size, 64), nn.Dropout(0.1))
+def train(agent, opt, losses, mode):
+    for loss in losses:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        agent.train(False)
+        evaluate(agent)
+        agent.train(mode)
+""",
     ],
     "L09": [
         """
@@ -1349,6 +1445,22 @@ epsilon, eps = 1.0, 1e-8
 epsilon *= 0.995
 epsilon = max(0.05, epsilon * 0.99)
 variance = epsilon * 2
+""",
+        """
+class Agent:
+    epsilon: float = 1.0
+    decrease = 5e-4
+    growth = 1.1
+    def __init__(self, growth):
+        self.growth = growth
+    def decay(self):
+        self.epsilon = self.epsilon - self.decrease
+        self.epsilon = self.epsilon * self.growth
+def sweep():
+    epsilon = 0.0
+    while epsilon < 1:
+        evaluate(epsilon)
+        epsilon = epsilon + 0.1
 """,
     ],
     "L13": [
@@ -1484,6 +1596,18 @@ def other():
 def third():
     return gym.wrappers.AtariPreprocessing(gym.make("ALE/Pong-v5"), frame_skip=1)
 """,
+        """
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+from stable_baselines3.common.env_util import make_atari_env
+def make_env(env_id="ALE/SpaceInvaders-v5"):
+    return AtariPreprocessing(gym.make(env_id), frame_skip=4)
+def with_name(env_id):
+    return AtariPreprocessing(gym.make(env_id), frame_skip=4)
+one, other = make_env("PongNoFrameskip-v4"), with_name(unseen)
+third = make_atari_env("PongNoFrameskip-v4", n_envs=2)
+fourth = make_atari_env("ALE/Pong-v5", env_kwargs={"frameskip": 1})
+""",
     ],
     "L17": [
         """
@@ -1491,6 +1615,20 @@ import numpy as np
 def difference(frame, last):
     now = frame.astype(np.float32)
     return now - last.astype(np.uint8)
+""",
+        """
+import numpy as np
+class Difference:
+    def __init__(self, first):
+        self.last = np.zeros((84, 84), np.uint8)
+        self.first = np.zeros((84, 84), np.uint8)
+        self.first = first
+    def observe(self, frame):
+        small = frame[::2].astype(np.float32)
+        byte = frame.astype(np.uint8)
+        changed = small - self.last, byte - self.first
+        self.last = byte
+        return changed
 """,
     ],
     "L18": [
@@ -1511,6 +1649,21 @@ class Walk(gym.Env):
         super().reset(seed=seed)
         self.rng = np.random.default_rng(seed)
         return self.np_random.integers(5), {}
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Walk(gym.Env):
+    def _draw(self):
+        return self.np_random.integers(5)
+    def shown(self):
+        return np.random.randint(5)
+    def seed(self, seed):
+        np.random.seed(seed)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seed(seed)
+        return self._draw(), {}
 """,
     ],
     "L19": [
@@ -1548,6 +1701,19 @@ def loop(keys):
     return [jax.random.normal(k) for k in keys]
 def folded(key):
     return [jax.random.normal(jax.random.fold_in(key, i)) for i in range(3)]
+""",
+        """
+import jax
+class Agent:
+    def __init__(self, seed):
+        self.key, self.fixed = jax.random.split(jax.random.PRNGKey(seed))
+        self.weights = jax.random.normal(self.fixed, (3,))
+    def sample(self, mean, step):
+        self.key, draw = jax.random.split(self.key)
+        other = jax.random.normal(jax.random.fold_in(self.fixed, step))
+        return mean + jax.random.normal(draw, mean.shape) + other
+    def initial(self):
+        return jax.random.normal(self.fixed)
 """,
     ],
     "L20": [
@@ -1786,6 +1952,13 @@ try:
     import wandb
 except Exception:
     wandb = None
+""",
+        """
+import contextlib
+with contextlib.suppress(KeyboardInterrupt):
+    model.learn(10_000)
+with contextlib.suppress(Exception):
+    writer.close()
 """,
     ],
 }

@@ -35,7 +35,7 @@ def _around(source: Source, scope: Scope) -> list[Function]:
     found: list[Function] = []
     while not isinstance(scope, ast.Module):
         found.append(scope)
-        scope = source.function_of(source.parents[scope])
+        scope = source.function_of(scope)
     return found
 
 
@@ -142,6 +142,31 @@ def _entries(node: ast.expr | None) -> dict[str, ast.expr] | None:
             return None
     found = {name: value for name, value in pairs if isinstance(name, str)}
     return found if len(found) == len(pairs) else None
+
+
+def text_of(source: Source, node: ast.expr | None, depth: int = 4) -> str:
+    """Return the text that an expression stands for; empty for one that is not known.
+
+    Args:
+        source: the program.
+        node: a text, a name that is set to one, or a parameter or an option that has one.
+        depth: how many names are followed.
+    """
+    match node:
+        case ast.Constant(value=str() as text):
+            return text
+        case ast.Name(id=name) if depth:
+            for function in _around(source, source.function_of(node)):
+                if name in {one.arg for one in _parameters(function)}:
+                    given = list(_given(source, function, name))
+                    default = defaults(function).get(name)
+                    only = given[0] if len(given) == 1 else default if not given else None
+                    return text_of(source, only, depth - 1)
+            return text_of(source, _literal(source, node), depth - 1)
+        case ast.Attribute(attr=name) if depth:
+            return text_of(source, settings(source).get(name), depth - 1)
+        case _:
+            return ""
 
 
 def settings(source: Source) -> dict[str, ast.expr]:
