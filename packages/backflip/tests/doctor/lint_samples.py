@@ -103,6 +103,13 @@ if "final_info" in infos:  # here
 import gymnasium
 last = infos["final_observation"][0]  # here
 """,
+        """
+import gymnasium as gym
+class Collector:
+    def last(self, infos, i):
+        key = "final_observation"  # here
+        return infos[key][i]
+""",
     ],
     "L03": [
         """
@@ -189,6 +196,31 @@ def update(self, b):
     loss = ((self.critic(b.obs) - y) ** 2).mean()
     self.optimizer.zero_grad()
     loss.backward()
+""",
+        """
+import torch.nn.functional as F
+def td_loss(q_net, batch, gamma):
+    best = q_net(batch.next_obs).max(dim=-1).values
+    best = best * ~batch.done
+    expected = batch.reward + gamma * best  # here
+    loss = F.huber_loss(q_net(batch.obs).max(dim=-1).values, expected)
+    return loss
+def learn(net, opt, batch, gamma):
+    opt.zero_grad()
+    td_loss(net, batch, gamma).backward()
+    opt.step()
+""",
+        """
+import jax
+import jax.numpy as jnp
+import optax
+def make_step(net, gamma):
+    def loss_fn(params, batch):
+        q = net.apply(params, batch.obs).max(-1)
+        following = jnp.max(net.apply(params, batch.next_obs), axis=-1)
+        y = batch.reward + gamma * batch.alive * following  # here
+        return jnp.mean(optax.huber_loss(q, y))
+    return jax.jit(jax.value_and_grad(loss_fn))
 """,
     ],
     "L06": [
@@ -1059,6 +1091,12 @@ last = infos["final_info"]
 # no environment here
 keys = ["final_info"]
 """,
+        """
+import gymnasium as gym
+from mine import names
+key = "final_observation"
+names.append(key)
+""",
     ],
     "L03": [
         """
@@ -1132,6 +1170,39 @@ def update(q_net, target_net, b, gamma, opt):
     loss += torch.nn.functional.mse_loss(q, fourth.detach())
     opt.zero_grad()
     loss.backward()
+""",
+        """
+import torch
+import torch.nn.functional as F
+def td_loss(q_net, frozen_net, batch, gamma):
+    expected = batch.reward + gamma * frozen_net(batch.next_obs).max(1)[0]
+    return F.huber_loss(q_net(batch.obs).max(1)[0], expected)
+def td_error(q_net, batch, gamma):
+    expected = batch.reward + gamma * q_net(batch.next_obs).max(1)[0]
+    loss = F.huber_loss(q_net(batch.obs).max(1)[0], expected)
+    return loss
+def learn(net, frozen, opt, batch, gamma):
+    opt.zero_grad()
+    td_loss(net, frozen, batch, gamma).backward()
+    opt.step()
+    with torch.no_grad():
+        print(td_error(net, batch, gamma))
+""",
+        """
+import jax
+import jax.numpy as jnp
+def make_step(net, gamma):
+    def loss_fn(params, target_params, batch):
+        q = net.apply(params, batch.obs).max(-1)
+        one = batch.reward + gamma * net.apply(target_params, batch.next_obs).max(-1)
+        other = batch.reward + gamma * net.apply(params, batch.next_obs).max(-1)
+        other = jax.lax.stop_gradient(other)
+        third = batch.reward + gamma * jax.lax.stop_gradient(net.apply(params, batch.next_obs))
+        return jnp.mean((q - one) ** 2 + (q - other) ** 2 + (q - third) ** 2)
+    return jax.value_and_grad(loss_fn)
+def error(params, net, batch, gamma):
+    following = batch.reward + gamma * net.apply(params, batch.next_obs)
+    return net.apply(params, batch.obs) - following
 """,
     ],
     "L06": [

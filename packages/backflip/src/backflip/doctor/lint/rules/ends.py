@@ -227,9 +227,20 @@ def _final_keys(source: Source) -> Iterator[Hit]:
             parent = source.parents[node]
             if _has_newer_key(source, node, parent):
                 continue
-            if isinstance(parent, ast.Subscript | ast.Compare | ast.Call):
+            by_name = isinstance(parent, ast.Assign) and _is_index(source, parent.targets[0])
+            if by_name or isinstance(parent, ast.Subscript | ast.Compare | ast.Call):
                 yield Hit(node, f'"{node.value}" is read from the infos of environments')
                 return
+
+
+def _is_index(source: Source, name: ast.expr) -> bool:
+    """Return whether something is read by a name: `infos[key]`."""
+    return any(
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Name)
+        and node.slice.id == written(name)
+        for node in source.nodes
+    )
 
 
 def _has_newer_key(source: Source, key: ast.Constant, parent: ast.AST) -> bool:
