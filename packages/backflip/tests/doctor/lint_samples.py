@@ -926,6 +926,15 @@ def to_go(rewards, dones, gamma):
     _, found = jax.lax.scan(body, 0.0, (rewards, dones))  # here
     return found
 """,
+        """
+import jax
+import jax.numpy as jnp
+def body(total, reward):
+    total = reward + 0.5 * gamma * total
+    return total, total
+one = jax.lax.scan(body, last_value, rewards)  # here
+other = jax.lax.scan(body, jnp.zeros(4), rewards, reverse=False)  # here
+""",
     ],
     "L22": [
         """
@@ -1941,6 +1950,9 @@ def to_go(rewards):
     return one, other, jax.lax.scan(last, 0.0, rewards)
 def running_returns(rewards):
     return jax.lax.scan(body, 0.0, rewards)
+def observed(state, rewards):
+    total, returns = jax.lax.scan(body, state.total, rewards)
+    return state.spread.merge(returns), total
 """,
     ],
     "L22": [

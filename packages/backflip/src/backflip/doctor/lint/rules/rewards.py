@@ -165,7 +165,9 @@ def _forward_scans(source: Source) -> Iterator[Hit]:
             continue
         function = functions.get(written(body))
         scaled = has_word(getattr(source.function_of(call), "name", ""), *SCALERS)
-        if function is None or scaled or not has_word(" ".join(names_in(over)), "reward", "rews"):
+        if function is None or scaled or not _starts_a_return(argument(call, "init", 1)):
+            continue
+        if not has_word(" ".join(names_in(over)), "reward", "rews"):
             continue
         match function.args.args, function.body:
             case [_, step], [*_, ast.Return(value=ast.Tuple(elts=[_, kept]))]:
@@ -175,6 +177,17 @@ def _forward_scans(source: Source) -> Iterator[Hit]:
         for statement in walk(function):
             if _is_recursion(statement, of_step) and _sets(statement) & names_in(kept):
                 yield Hit(call, "the return is summed from the first reward on: scan goes forward")
+
+
+def _starts_a_return(init: ast.expr | None) -> bool:
+    """Return whether a sum starts at 0, or at a value; what is kept from before is running."""
+    match init:
+        case ast.Call(func=func):
+            return last_word(func) in ("zeros", "zeros_like") or number(init) == 0
+        case ast.Name() | ast.Attribute():
+            return has_word(last_word(init), "value", "last_val")
+        case _:
+            return number(init) == 0
 
 
 def _is_reversed(source: Source, call: ast.Call) -> bool:
