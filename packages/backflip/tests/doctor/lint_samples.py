@@ -551,6 +551,12 @@ def act(q_net, obs):
     action = values.item()  # here
     return action
 """,
+        """
+import torch
+def act(q_net, obs):
+    action = q_net(obs).max(dim=-1).values  # here
+    return action
+""",
     ],
     "L12": [
         """
@@ -638,6 +644,12 @@ count = 6
 venv = make_vec_env("CartPole-v1", n_envs=count)
 model = PPO("MlpPolicy", venv, n_steps=125, batch_size=100)  # here
 """,
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+env = gym.make("CartPole-v1")
+model = PPO("MlpPolicy", env, n_steps=500, batch_size=64)  # here
+""",
     ],
     "L14": [
         """
@@ -724,6 +736,25 @@ def make_env(env_id="ALE/SpaceInvaders-v5"):
         """
 from stable_baselines3.common.env_util import make_atari_env
 env = make_atari_env("ALE/Breakout-v5", n_envs=1, seed=0)  # here
+""",
+        """
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+class Args:
+    env_id: str = "ALE/Pong-v5"
+def make_env(name, video=False):
+    return AtariPreprocessing(gym.make(name))  # here
+def main(args):
+    return make_env(args.env_id)
+""",
+        """
+import argparse
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+parser = argparse.ArgumentParser()
+parser.add_argument("--env-id", "-e", default="ALE/Pong-v5")
+args = parser.parse_args()
+env = AtariPreprocessing(gym.make(args.env_id))  # here
 """,
     ],
     "L17": [
@@ -1459,6 +1490,24 @@ class QNetwork(nn.Module):
             x = self.body(x)
         return torch.relu(x)
 """,
+        """
+from torch import nn
+class DuelingQNet(nn.Module):
+    def __init__(self, n_actions):
+        self.value, self.advantage = nn.Linear(64, 1), nn.Linear(64, n_actions)
+    def forward(self, x):
+        advantage = self.advantage(x)
+        return self.value(x) + advantage - advantage.mean()
+    def parts(self, x, names):
+        x = self.norm(x)
+        return nn.functional.relu(x), names
+    def bounded(self, x):
+        return nn.functional.relu(x)
+    def scaled(self, x):
+        return nn.functional.relu(self.norms[0](x))
+    def made(self, x):
+        return nn.functional.relu(nn.LayerNorm(64)(x))
+""",
     ],
     "L11": [
         """
@@ -1953,6 +2002,16 @@ def running_returns(rewards):
 def observed(state, rewards):
     total, returns = jax.lax.scan(body, state.total, rewards)
     return state.spread.merge(returns), total
+""",
+        """
+import jax
+def body(total, reward):
+    total = reward + gamma * total
+    return total, total
+def single(total, reward):
+    return reward + gamma * total
+one = jax.lax.scan(body, 0.0, features)
+other = jax.lax.scan(single, 0.0, rewards)
 """,
     ],
     "L22": [
