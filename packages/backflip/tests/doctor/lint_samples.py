@@ -63,6 +63,27 @@ def target(env, q):
     done = (term | trunc).astype(float)
     return reward + (1 - done) * self.discount * q(obs)  # here
 """,
+        """
+import torch
+def advantages(envs, buffer, gamma):
+    obs, reward, term, trunc, _ = envs.step(0)
+    buffer.end[0] = torch.logical_or(torch.as_tensor(term), torch.as_tensor(trunc)).float()
+    alive = 1.0 - buffer.end[0]
+    return reward + gamma * buffer.v[1] * alive  # here
+""",
+        """
+def target(env, q, gamma):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    if (over := terminated or truncated):
+        env.reset()
+    return reward + gamma * q(obs) * (1 - over)  # here
+""",
+        """
+def target(env, q, gamma):
+    obs, reward, terminated, truncated, _ = env.step(0)
+    done = terminated + truncated
+    return reward + gamma * q(obs) * (1 - done)  # here
+""",
     ],
     "L02": [
         """
@@ -82,6 +103,13 @@ if "final_info" in infos:  # here
 import gymnasium
 last = infos["final_observation"][0]  # here
 """,
+        """
+import gymnasium as gym
+class Collector:
+    def last(self, infos, i):
+        key = "final_observation"  # here
+        return infos[key][i]
+""",
     ],
     "L03": [
         """
@@ -98,6 +126,18 @@ class Agent:
         env = TimeLimit(gymnasium.make("CartPole-v1"), 5)
         observation, _ = env.reset()
         observation, reward, done, _ = env.step(1)  # here
+""",
+        """
+import gymnasium as gym
+from gymnasium.wrappers import ClipAction
+def make_env(name):
+    env = gym.make(name)
+    env = ClipAction(env)
+    return env
+def play(policy):
+    env = make_env("Pendulum-v1")
+    obs, _ = env.reset(seed=0)
+    obs, reward, done, _ = env.step(policy(obs))  # here
 """,
     ],
     "L04": [
@@ -157,6 +197,31 @@ def update(self, b):
     self.optimizer.zero_grad()
     loss.backward()
 """,
+        """
+import torch.nn.functional as F
+def td_loss(q_net, batch, gamma):
+    best = q_net(batch.next_obs).max(dim=-1).values
+    best = best * ~batch.done
+    expected = batch.reward + gamma * best  # here
+    loss = F.huber_loss(q_net(batch.obs).max(dim=-1).values, expected)
+    return loss
+def learn(net, opt, batch, gamma):
+    opt.zero_grad()
+    td_loss(net, batch, gamma).backward()
+    opt.step()
+""",
+        """
+import jax
+import jax.numpy as jnp
+import optax
+def make_step(net, gamma):
+    def loss_fn(params, batch):
+        q = net.apply(params, batch.obs).max(-1)
+        following = jnp.max(net.apply(params, batch.next_obs), axis=-1)
+        y = batch.reward + gamma * batch.alive * following  # here
+        return jnp.mean(optax.huber_loss(q, y))
+    return jax.jit(jax.value_and_grad(loss_fn))
+""",
     ],
     "L06": [
         """
@@ -180,6 +245,32 @@ def loss(q, b, gamma):
     best = q(b.next_obs).detach().max(dim=1).values
     target = b.reward + gamma * best
     return F.smooth_l1_loss(chosen, target)  # here
+""",
+        """
+from torch import nn
+class Learner:
+    def __init__(self):
+        self.criterion = nn.SmoothL1Loss()
+    def learn(self, batch):
+        best, _ = self.q_target(batch.next_obs).max(dim=1)
+        goal = batch.reward + 0.99 * best
+        chosen = self.q(batch.obs).gather(1, batch.action.unsqueeze(1))
+        return self.criterion(chosen, goal)  # here
+""",
+        """
+import torch
+def loss(q, b, best):
+    chosen = torch.gather(q(b.obs), dim=-1, index=b.action[:, None])
+    target = b.reward + q(b.next_obs).amax(-1)
+    return (chosen - target).square().mean()  # here
+""",
+        """
+import torch
+def loss(q, b):
+    chosen = q(b.obs).gather(dim=1, index=b.action.unsqueeze(-1))
+    target = b.reward + q(b.next_obs).amax(1, keepdim=True).reshape(-1)
+    other = q(b.next_obs).max(1)[0].view(-1)
+    return (chosen - other).abs().mean()  # here
 """,
     ],
     "L07": [
@@ -295,6 +386,25 @@ def loss(new, old, advantage, opt):
     opt.zero_grad()
     (-ratio * advantage).mean().backward()
 """,
+        """
+import torch
+def train(agent, opt, losses):
+    for loss in losses:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        agent.train(False)  # here
+        evaluate(agent)
+""",
+        """
+import torch
+from torch import nn
+def body(size):
+    return nn.Sequential(nn.Linear(size, 64), nn.BatchNorm1d(64), nn.Linear(64, 2))  # here
+def surrogate(log_prob, old, advantage):
+    ratio = torch.exp(log_prob - old)
+    return -(ratio * advantage).mean()
+""",
     ],
     "L09": [
         """
@@ -326,6 +436,30 @@ def loss(net, obs, labels):
     out = torch.softmax(net(obs), dim=1)
     return torch.nn.functional.cross_entropy(out, labels)  # here
 """,
+        """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+class Policy(nn.Module):
+    def forward(self, x):
+        x = torch.relu(self.first(x))
+        p = self.last(x).softmax(-1)
+        return p
+    def act(self, obs):
+        p = self.forward(obs)
+        return Categorical(logits=p)  # here
+class Agent:
+    def __init__(self):
+        self.policy = Policy()
+    def act(self, obs):
+        return Categorical(logits=self.policy(obs))  # here
+""",
+        """
+import jax
+def act(apply, params, key, obs):
+    probs = jax.nn.softmax(apply(params, obs))
+    return jax.random.categorical(key, probs)  # here
+""",
     ],
     "L10": [
         """
@@ -352,6 +486,34 @@ class QNetwork(nn.Module):
 import torch.nn as nn
 q_net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, n_actions), nn.Softmax(dim=1))  # here
 """,
+        """
+import flax.linen as nn
+class QNetwork(nn.Module):
+    action_dim: int
+    @nn.compact
+    def __call__(self, x):
+        x = nn.relu(nn.Dense(120)(x))
+        x = nn.Dense(self.action_dim)(x)
+        x = nn.relu(x)  # here
+        return x
+""",
+        """
+import torch
+from torch import nn
+class DuelingDQN(nn.Module):
+    def __init__(self, n_actions):
+        self.head = nn.Linear(64, out_features=n_actions)
+    def forward(self, x):
+        q = self.head(torch.relu(self.body(x)))
+        return q.tanh()  # here
+""",
+        """
+from torch import nn
+class Critic(nn.Module):
+    def __init__(self, size):
+        layers = [nn.Linear(size, 64), nn.ReLU(), nn.Linear(64, 1), nn.ReLU()]  # here
+        self.q1 = nn.Sequential(*layers)
+""",
     ],
     "L11": [
         """
@@ -363,6 +525,37 @@ def act(q_values):
         """
 def act(self, obs):
     action = self.q_net(obs).max().item()  # here
+""",
+        """
+import random
+import torch
+class Agent:
+    def select_action(self, state):
+        if random.random() < self.eps:
+            return random.randrange(self.n_actions)
+        return int(self.policy_net(state).amax(dim=-1))  # here
+""",
+        """
+import numpy as np
+def greedy(Q, state, eps, rng):
+    if rng.random() < eps:
+        a = rng.integers(4)
+    else:
+        a = np.max(Q[state])  # here
+    return a
+""",
+        """
+import torch
+def act(q_net, obs):
+    values, places = q_net(torch.as_tensor(obs)).max(-1)
+    action = values.item()  # here
+    return action
+""",
+        """
+import torch
+def act(q_net, obs):
+    action = q_net(obs).max(dim=-1).values  # here
+    return action
 """,
     ],
     "L12": [
@@ -397,6 +590,19 @@ def update(epsilon):
     epsilon += 0.01  # here
     return epsilon
 """,
+        """
+class Agent:
+    epsilon: float = 1.0
+    eps_min = 0.01
+    decrease = 5e-4
+    def decay(self):
+        self.epsilon = self.epsilon + self.decrease if self.epsilon > 0.01 else 0.01  # here
+""",
+        """
+epsilon = 0.1
+for episode in range(100):
+    epsilon = min(1.0, 0.01 + epsilon)  # here
+""",
     ],
     "L13": [
         """
@@ -418,6 +624,31 @@ model.learn(int(1e5))  # here
         """
 from stable_baselines3 import PPO
 model = PPO("MlpPolicy", "CartPole-v1", n_steps=500, batch_size=64)  # here
+""",
+        """
+from stable_baselines3 import SAC
+options = dict(learning_starts=20_000, batch_size=256)
+model = SAC("MlpPolicy", env, verbose=1, **options)
+model.learn(10_000)  # here
+""",
+        """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--total-timesteps", type=int, default=50_000)  # here
+parser.add_argument("--learning-starts", type=int, default=80_000)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+count = 6
+venv = make_vec_env("CartPole-v1", n_envs=count)
+model = PPO("MlpPolicy", venv, n_steps=125, batch_size=100)  # here
+""",
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+env = gym.make("CartPole-v1")
+model = PPO("MlpPolicy", env, n_steps=500, batch_size=64)  # here
 """,
     ],
     "L14": [
@@ -441,6 +672,14 @@ def scale(rewards):
 import numpy as np
 def scale(self):
     self.rewards = self.rewards - np.mean(self.rewards)  # here
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Normalised(gym.RewardWrapper):
+    def reward(self, reward):
+        self.update(reward)
+        return (reward - self.mean) / np.sqrt(self.var + 1e-8)  # here
 """,
     ],
     "L15": [
@@ -485,6 +724,38 @@ def make():
     env = gym.make("ALE/Breakout-v5")
     return gym.wrappers.AtariPreprocessing(env)  # here
 """,
+        """
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+def make_env(env_id="ALE/SpaceInvaders-v5"):
+    def thunk():
+        env = gym.make(env_id, render_mode=None)
+        return AtariPreprocessing(env, frame_skip=4)  # here
+    return thunk
+""",
+        """
+from stable_baselines3.common.env_util import make_atari_env
+env = make_atari_env("ALE/Breakout-v5", n_envs=1, seed=0)  # here
+""",
+        """
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+class Args:
+    env_id: str = "ALE/Pong-v5"
+def make_env(name, video=False):
+    return AtariPreprocessing(gym.make(name))  # here
+def main(args):
+    return make_env(args.env_id)
+""",
+        """
+import argparse
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+parser = argparse.ArgumentParser()
+parser.add_argument("--env-id", "-e", default="ALE/Pong-v5")
+args = parser.parse_args()
+env = AtariPreprocessing(gym.make(args.env_id))  # here
+""",
     ],
     "L17": [
         """
@@ -493,6 +764,17 @@ def difference(frame, last):
     now = frame.astype(np.uint8)
     before = np.array(last, dtype="uint8")
     return now - before  # here
+""",
+        """
+import numpy as np
+class Difference:
+    def __init__(self):
+        self.last = np.zeros((84, 84), np.uint8)
+    def observe(self, frame):
+        small = frame[::2].astype(np.uint8)
+        changed = small - self.last  # here
+        self.last = small
+        return changed
 """,
     ],
     "L18": [
@@ -513,6 +795,19 @@ class Walk(gym.Env):
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.at = np.random.randint(5)  # here
+        return self.at, {}
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Walk(gym.Env):
+    def _start(self):
+        return self._draw()
+    def _draw(self):
+        return np.random.randint(5)  # here
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = self._start()
         return self.at, {}
 """,
     ],
@@ -538,6 +833,14 @@ def act(key, deterministic):
         return 0
     return jax.random.normal(key)  # here
 """,
+        """
+import jax
+class Agent:
+    def __init__(self, seed):
+        self.key = jax.random.PRNGKey(seed)
+    def sample(self, mean):
+        return mean + jax.random.normal(self.key, mean.shape)  # here
+""",
     ],
     "L20": [
         """
@@ -560,6 +863,50 @@ TAU = 0.005
 def update(net, target_net):
     for param, target_param in zip(net.parameters(), target_net.parameters()):
         target_param.data.copy_(TAU * target_param.data + (1 - TAU) * param.data)  # here
+""",
+        """
+import torch
+class Agent:
+    def __init__(self):
+        self.q1, self.q2 = make(), make()
+        self.q1_target, self.q2_targ = self.q1, make()  # here
+""",
+        """
+import torch
+class Agent:
+    def __init__(self, net, polyak=0.005):
+        self.net, self.polyak = net, polyak
+    def update(self, target_net):
+        for p, p_targ in zip(self.net.parameters(), target_net.parameters()):
+            p_targ.data.mul_(self.polyak)  # here
+            p_targ.data.add_((1 - self.polyak) * p.data)
+""",
+        """
+import torch
+SHARE = 0.995
+def update(net, target_net):
+    for p, q in zip(net.parameters(), target_net.parameters()):
+        q.data.lerp_(p.data, SHARE)  # here
+""",
+        """
+import torch
+def update(net, target_net, *, tau=1e-3):
+    for q, p in zip(target_net.parameters(), net.parameters()):
+        q.data.copy_(tau * q.data + (1.0 - tau) * p.data)  # here
+""",
+        """
+import jax
+import optax
+def update(state, tau=0.005):
+    one = optax.incremental_update(state.target_params, state.params, tau)  # here
+    other = jax.tree_util.tree_map(  # here
+        lambda p, t: p * (1 - tau) + t * tau, state.params, state.target_params
+    )
+    return one, other
+""",
+        """
+from stable_baselines3 import SAC
+model = SAC("MlpPolicy", "Pendulum-v1", tau=0.995)  # here
 """,
     ],
     "L21": [
@@ -590,6 +937,35 @@ def returns_of(rewards, gamma):
         returns.append(R)
     return returns
 """,
+        """
+import torch
+def advantages(rewards, values, dones, gamma, lam):
+    found, last = torch.zeros(len(rewards)), 0.0
+    for t in range(len(rewards)):
+        alive = 1.0 - dones[t]
+        delta = rewards[t] + gamma * values[t + 1] * alive - values[t]
+        found[t] = last = delta + gamma * lam * alive * last  # here
+    return found
+""",
+        """
+import jax
+def to_go(rewards, dones, gamma):
+    def body(total, step):
+        reward, done = step
+        total = reward + gamma * (1 - done) * total
+        return total, total
+    _, found = jax.lax.scan(body, 0.0, (rewards, dones))  # here
+    return found
+""",
+        """
+import jax
+import jax.numpy as jnp
+def body(total, reward):
+    total = reward + 0.5 * gamma * total
+    return total, total
+one = jax.lax.scan(body, last_value, rewards)  # here
+other = jax.lax.scan(body, jnp.zeros(4), rewards, reverse=False)  # here
+""",
     ],
     "L22": [
         """
@@ -598,6 +974,20 @@ from stable_baselines3.common.vec_env import VecNormalize
 venv = VecNormalize(venv)  # here
 model = PPO("MlpPolicy", venv, gamma=0.9)
 venv.save("statistics")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+options = {"gamma": 0.9, "n_steps": 2048}
+venv = VecNormalize(make(), gamma=0.99)  # here
+model = PPO("MlpPolicy", venv, **options)
+venv.save("statistics")
+""",
+        """
+import gymnasium as gym
+class Args:
+    gamma: float = 0.9
+env = gym.wrappers.NormalizeReward(gym.make("Hopper-v5"))  # here
 """,
     ],
     "L23": [
@@ -638,6 +1028,11 @@ try:
     loss.backward()
 except:  # here
     pass
+""",
+        """
+import contextlib
+with contextlib.suppress(Exception):  # here
+    model.learn(10_000)
 """,
     ],
 }
@@ -698,6 +1093,16 @@ def advantage(self, rewards, values, terminated, truncated):
     rewards = rewards + self.gamma * truncated * values
     return rewards + self.gamma * values * (1 - done)
 """,
+        """
+import torch
+def advantages(envs, buffer, gamma):
+    obs, reward, term, trunc, _ = envs.step(0)
+    if (over := term or trunc):
+        obs, _ = envs.reset()
+    buffer.end[0] = torch.as_tensor(term).float()
+    alive = 1.0 - buffer.end[0]
+    return reward + gamma * buffer.v[1] * alive
+""",
     ],
     "L02": [
         """
@@ -726,6 +1131,12 @@ last = infos["final_info"]
 # no environment here
 keys = ["final_info"]
 """,
+        """
+import gymnasium as gym
+from mine import names
+key = "final_observation"
+names.append(key)
+""",
     ],
     "L03": [
         """
@@ -742,6 +1153,20 @@ obs, rewards, dones, infos = venv.step([0])
 import gym
 env = gym.make("CartPole-v1")
 obs, reward, done, info = env.step(0)
+""",
+        """
+import gymnasium as gym
+def make_env(name):
+    env = gym.make(name)
+    return OldInterface(env)
+def chosen(name):
+    if name:
+        return gym.make(name)
+    return OldEnv()
+env, other, new = make_env("Pendulum-v1"), chosen("Pendulum-v1"), gym.make("Pendulum-v1")
+obs, reward, done, info = env.step(0)
+obs, reward, done, info = other.step(0)
+obs, reward, *ends, info = new.step(0)
 """,
     ],
     "L04": [
@@ -786,6 +1211,39 @@ def update(q_net, target_net, b, gamma, opt):
     opt.zero_grad()
     loss.backward()
 """,
+        """
+import torch
+import torch.nn.functional as F
+def td_loss(q_net, frozen_net, batch, gamma):
+    expected = batch.reward + gamma * frozen_net(batch.next_obs).max(1)[0]
+    return F.huber_loss(q_net(batch.obs).max(1)[0], expected)
+def td_error(q_net, batch, gamma):
+    expected = batch.reward + gamma * q_net(batch.next_obs).max(1)[0]
+    loss = F.huber_loss(q_net(batch.obs).max(1)[0], expected)
+    return loss
+def learn(net, frozen, opt, batch, gamma):
+    opt.zero_grad()
+    td_loss(net, frozen, batch, gamma).backward()
+    opt.step()
+    with torch.no_grad():
+        print(td_error(net, batch, gamma))
+""",
+        """
+import jax
+import jax.numpy as jnp
+def make_step(net, gamma):
+    def loss_fn(params, target_params, batch):
+        q = net.apply(params, batch.obs).max(-1)
+        one = batch.reward + gamma * net.apply(target_params, batch.next_obs).max(-1)
+        other = batch.reward + gamma * net.apply(params, batch.next_obs).max(-1)
+        other = jax.lax.stop_gradient(other)
+        third = batch.reward + gamma * jax.lax.stop_gradient(net.apply(params, batch.next_obs))
+        return jnp.mean((q - one) ** 2 + (q - other) ** 2 + (q - third) ** 2)
+    return jax.value_and_grad(loss_fn)
+def error(params, net, batch, gamma):
+    following = batch.reward + gamma * net.apply(params, batch.next_obs)
+    return net.apply(params, batch.obs) - following
+""",
     ],
     "L06": [
         """
@@ -804,6 +1262,22 @@ def loss(q, b, gamma):
     best = q(b.next_obs).max(dim=1)[0]
     best = best.reshape(-1, 1)
     return F.smooth_l1_loss(q(b.obs).gather(1, b.action.unsqueeze(1)), b.reward + gamma * best)
+""",
+        """
+import torch
+class Learner:
+    def __init__(self):
+        self.criterion = torch.nn.MSELoss()
+    def learn(self, batch):
+        best, _ = self.q_target(batch.next_obs).max(1, keepdim=True)
+        other, places = self.q_target(batch.next_obs).max(1)
+        column = torch.gather(self.q(batch.obs), 1, batch.action.unsqueeze(1))
+        other, places = reshaped(other, places)
+        row = self.q(batch.obs).gather(1, batch.action.unsqueeze(1)).view(-1)
+        kept = self.q(batch.obs).max(1, True)[0]
+        three = column - best, column - other, column - kept
+        goal = batch.reward + self.q_target(batch.next_obs).max(1)[0].view(-1)
+        return three, self.criterion(row, goal)
 """,
     ],
     "L07": [
@@ -936,6 +1410,20 @@ def learn(loss, opt):
     opt.zero_grad()
     loss.backward()
 """,
+        """
+import torch
+from torch import nn
+def body(size):
+    return nn.Sequential(nn.Linear(size, 64), nn.Dropout(0.1))
+def train(agent, opt, losses, mode):
+    for loss in losses:
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        agent.train(False)
+        evaluate(agent)
+        agent.train(mode)
+""",
     ],
     "L09": [
         """
@@ -947,6 +1435,28 @@ def act(net, obs, labels):
     one, other = Categorical(logits=logits), Categorical(probs)
     return one, other, torch.nn.functional.cross_entropy(logits, labels)
 """,
+        """
+import jax
+import jax.numpy as jnp
+import torch
+from torch import nn
+from torch.distributions import Categorical
+class Policy(nn.Module):
+    def forward(self, x):
+        return self.last(x).softmax(-1)
+    def act(self, obs):
+        return Categorical(probs=self.forward(obs))
+class Both(nn.Module):
+    def forward(self, x, raw):
+        x = self.last(x)
+        if raw:
+            return x
+        return x.softmax(-1)
+def act(apply, params, key, obs):
+    one, policy = Categorical(logits=Both()(obs, True)), Both()
+    probs = jax.nn.softmax(apply(params, obs))
+    return jax.random.categorical(key, jnp.log(probs)), one, Categorical(logits=policy(obs, True))
+""",
     ],
     "L10": [
         """
@@ -957,6 +1467,46 @@ class QNetwork(nn.Module):
 class Actor(nn.Module):
     def __init__(self, env):
         self.mean = nn.Sequential(nn.Linear(64, env.n_actions), nn.Tanh())
+""",
+        """
+import torch
+import torch.nn.functional as F
+from torch import nn
+class QNetwork(nn.Module):
+    def __init__(self, n_actions, n_atoms):
+        gate = [nn.Linear(64, 1), nn.Sigmoid()]
+        self.gate = nn.Sequential(*gate)
+        self.head = nn.Linear(64, n_actions)
+        self.atoms = nn.Linear(64, n_actions * n_atoms)
+    def forward(self, x):
+        x = F.relu(self.body(x))
+        q = self.head(x)
+        return q
+    def distribution(self, x):
+        return torch.softmax(self.atoms(x), dim=-1)
+    def hidden(self, x):
+        x = self.head(x)
+        if self.squashed:
+            x = self.body(x)
+        return torch.relu(x)
+""",
+        """
+from torch import nn
+class DuelingQNet(nn.Module):
+    def __init__(self, n_actions):
+        self.value, self.advantage = nn.Linear(64, 1), nn.Linear(64, n_actions)
+    def forward(self, x):
+        advantage = self.advantage(x)
+        return self.value(x) + advantage - advantage.mean()
+    def parts(self, x, names):
+        x = self.norm(x)
+        return nn.functional.relu(x), names
+    def bounded(self, x):
+        return nn.functional.relu(x)
+    def scaled(self, x):
+        return nn.functional.relu(self.norms[0](x))
+    def made(self, x):
+        return nn.functional.relu(nn.LayerNorm(64)(x))
 """,
     ],
     "L11": [
@@ -978,6 +1528,20 @@ def act(self, q_values):
     action = q_values.max(1)[1]
     action = max(range(4), key=lambda a: self.q_table[a])
     return action
+""",
+        """
+import numpy as np
+import torch
+def greedy(Q, q_net, state, rng):
+    a = rng.integers(4)
+    best, action = q_net(state).max(-1)
+    target = best.item()
+    return int(q_net(state).argmax(-1))
+def backup(Q, state):
+    a = np.max(Q[state])
+    return a
+def best_value(q_net, state):
+    return q_net(state).max()
 """,
     ],
     "L12": [
@@ -1011,6 +1575,22 @@ epsilon *= 0.995
 epsilon = max(0.05, epsilon * 0.99)
 variance = epsilon * 2
 """,
+        """
+class Agent:
+    epsilon: float = 1.0
+    decrease = 5e-4
+    growth = 1.1
+    def __init__(self, growth):
+        self.growth = growth
+    def decay(self):
+        self.epsilon = self.epsilon - self.decrease
+        self.epsilon = self.epsilon * self.growth
+def sweep():
+    epsilon = 0.0
+    while epsilon < 1:
+        evaluate(epsilon)
+        epsilon = epsilon + 0.1
+""",
     ],
     "L13": [
         """
@@ -1019,6 +1599,25 @@ model = DQN("MlpPolicy", "CartPole-v1", learning_starts=1000, exploration_fracti
 model.learn(total_timesteps=100_000)
 PPO("MlpPolicy", "CartPole-v1", n_steps=512, batch_size=64)
 other = PPO("MlpPolicy", vec_env, n_steps=100, batch_size=64)
+""",
+        """
+import argparse
+from stable_baselines3 import PPO, SAC
+from stable_baselines3.common.env_util import make_vec_env
+parser = argparse.ArgumentParser()
+parser.add_argument("--total-timesteps", type=int, default=500_000)
+parser.add_argument("--learning-starts", type=int, default=80_000)
+options = dict(learning_starts=20_000)
+options["learning_starts"] = 100
+more = dict(learning_starts=20_000)
+more.update(learning_starts=100)
+model = SAC("MlpPolicy", env, **options)
+model.learn(10_000)
+other = SAC("MlpPolicy", env, **more)
+other.learn(10_000)
+venv, unseen = make_vec_env("CartPole-v1", n_envs=6), make_vec_env("CartPole-v1", **many)
+PPO("MlpPolicy", venv, n_steps=100, batch_size=60)
+PPO("MlpPolicy", unseen, n_steps=100, batch_size=60)
 """,
     ],
     "L14": [
@@ -1055,6 +1654,16 @@ def centre(rewards, advantages, returns):
     advantages = (advantages - advantages.mean()) / advantages.std()
     returns = returns - returns.mean()
     return rewards / rewards.std(), advantages, returns
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Normalised(gym.RewardWrapper):
+    def reward(self, reward):
+        delta = reward - self.mean
+        self.var += delta * (reward - self.mean)
+        advantage = (reward - self.mean) / np.sqrt(self.var + 1e-8)
+        return reward / np.sqrt(self.var + 1e-8)
 """,
     ],
     "L15": [
@@ -1116,6 +1725,18 @@ def other():
 def third():
     return gym.wrappers.AtariPreprocessing(gym.make("ALE/Pong-v5"), frame_skip=1)
 """,
+        """
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+from stable_baselines3.common.env_util import make_atari_env
+def make_env(env_id="ALE/SpaceInvaders-v5"):
+    return AtariPreprocessing(gym.make(env_id), frame_skip=4)
+def with_name(env_id):
+    return AtariPreprocessing(gym.make(env_id), frame_skip=4)
+one, other = make_env("PongNoFrameskip-v4"), with_name(unseen)
+third = make_atari_env("PongNoFrameskip-v4", n_envs=2)
+fourth = make_atari_env("ALE/Pong-v5", env_kwargs={"frameskip": 1})
+""",
     ],
     "L17": [
         """
@@ -1123,6 +1744,20 @@ import numpy as np
 def difference(frame, last):
     now = frame.astype(np.float32)
     return now - last.astype(np.uint8)
+""",
+        """
+import numpy as np
+class Difference:
+    def __init__(self, first):
+        self.last = np.zeros((84, 84), np.uint8)
+        self.first = np.zeros((84, 84), np.uint8)
+        self.first = first
+    def observe(self, frame):
+        small = frame[::2].astype(np.float32)
+        byte = frame.astype(np.uint8)
+        changed = small - self.last, byte - self.first
+        self.last = byte
+        return changed
 """,
     ],
     "L18": [
@@ -1143,6 +1778,21 @@ class Walk(gym.Env):
         super().reset(seed=seed)
         self.rng = np.random.default_rng(seed)
         return self.np_random.integers(5), {}
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Walk(gym.Env):
+    def _draw(self):
+        return self.np_random.integers(5)
+    def shown(self):
+        return np.random.randint(5)
+    def seed(self, seed):
+        np.random.seed(seed)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seed(seed)
+        return self._draw(), {}
 """,
     ],
     "L19": [
@@ -1181,6 +1831,19 @@ def loop(keys):
 def folded(key):
     return [jax.random.normal(jax.random.fold_in(key, i)) for i in range(3)]
 """,
+        """
+import jax
+class Agent:
+    def __init__(self, seed):
+        self.key, self.fixed = jax.random.split(jax.random.PRNGKey(seed))
+        self.weights = jax.random.normal(self.fixed, (3,))
+    def sample(self, mean, step):
+        self.key, draw = jax.random.split(self.key)
+        other = jax.random.normal(jax.random.fold_in(self.fixed, step))
+        return mean + jax.random.normal(draw, mean.shape) + other
+    def initial(self):
+        return jax.random.normal(self.fixed)
+""",
     ],
     "L20": [
         """
@@ -1208,6 +1871,37 @@ import torch
 def update(pairs, tau=0.995):
     for param, target_param in pairs:
         target_param.data.copy_(0.995 * target_param.data + 0.005 * param.data)
+""",
+        """
+import jax
+import optax
+import torch
+from stable_baselines3 import DQN, SAC
+models = SAC("MlpPolicy", env, tau=0.005), DQN("MlpPolicy", env, tau=1.0)
+class Agent:
+    def __init__(self, net, polyak=0.995, tau=0.005):
+        self.net, self.polyak, self.tau = net, polyak, tau
+        self.q1_target, self.q2_targ = make(), make()
+    def update(self, target_net, targets):
+        targets.mul_(0.1)
+        for p, p_targ in zip(self.net.parameters(), target_net.parameters()):
+            p_targ.data.mul_(self.polyak)
+            p_targ.data.add_((1 - self.polyak) * p.data)
+        for p, q in zip(self.net.parameters(), target_net.parameters()):
+            q.data.lerp_(p.data, self.tau)
+def jitted(state, tau=0.005):
+    one = optax.incremental_update(state.params, state.target_params, tau)
+    return one, jax.tree.map(lambda p, t: p * tau + t * (1 - tau), state.params, state.target)
+""",
+        """
+import torch
+def update(net, target_net, tau=0.005):
+    for q, p in zip(target_net.parameters(), net.parameters()):
+        q.data.copy_(tau * q.data + (1.0 - tau) * p.data)
+update(net, target_net, 0.995)
+def mixed(target1, target2, param, tau=0.005):
+    for p, target_p in zip([target1], [target2]):
+        target_p.data.copy_(tau * p.data + (1 - tau) * target_p.data)
 """,
     ],
     "L21": [
@@ -1272,6 +1966,53 @@ def returns_of(rewards, gamma):
         total = total + r
     return returns[::-1], total
 """,
+        """
+import jax
+import torch
+def advantages(rewards, values, dones, gamma, lam):
+    found, last = torch.zeros(len(rewards)), 0.0
+    for t in range(len(rewards) - 1, -1, -1):
+        delta = rewards[t] + gamma * values[t + 1] - values[t]
+        found[t] = last = delta + gamma * lam * last
+    for i in range(len(rewards)):
+        delta = rewards[-1 - i] + gamma * values[-i] - values[-1 - i]
+        last = delta + gamma * lam * last
+        found[len(rewards) - 1 - i] = last
+    return found
+def traces(features, gamma, lam):
+    kept, trace = torch.zeros(len(features)), 0.0
+    for t in range(len(features)):
+        gradient = features[t]
+        trace = gradient + gamma * lam * trace
+        kept[t] = trace
+    return kept
+def body(total, reward):
+    total = reward + gamma * total
+    return total, total
+def last(total, reward):
+    total = reward + gamma * total
+    return total, None
+def to_go(rewards):
+    turned = rewards[::-1]
+    one = jax.lax.scan(body, 0.0, rewards, reverse=True)
+    other = jax.lax.scan(body, 0.0, turned)
+    return one, other, jax.lax.scan(last, 0.0, rewards)
+def running_returns(rewards):
+    return jax.lax.scan(body, 0.0, rewards)
+def observed(state, rewards):
+    total, returns = jax.lax.scan(body, state.total, rewards)
+    return state.spread.merge(returns), total
+""",
+        """
+import jax
+def body(total, reward):
+    total = reward + gamma * total
+    return total, total
+def single(total, reward):
+    return reward + gamma * total
+one = jax.lax.scan(body, 0.0, features)
+other = jax.lax.scan(single, 0.0, rewards)
+""",
     ],
     "L22": [
         """
@@ -1280,6 +2021,27 @@ from stable_baselines3.common.vec_env import VecNormalize
 venv = VecNormalize(venv, gamma=args.gamma)
 model = PPO("MlpPolicy", venv, gamma=args.gamma)
 venv.save("statistics")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+options = dict(gamma=0.9)
+venv = VecNormalize(make(), gamma=0.9)
+model = PPO("MlpPolicy", venv, **options)
+venv.save("statistics")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+venv = VecNormalize(make())
+model = PPO("MlpPolicy", venv, **unseen)
+venv.save("statistics")
+""",
+        """
+import gymnasium as gym
+class Args:
+    gamma: float = 0.9
+env = gym.wrappers.NormalizeReward(gym.make("Hopper-v5"), args.gamma)
 """,
     ],
     "L23": [
@@ -1332,6 +2094,13 @@ try:
     import wandb
 except Exception:
     wandb = None
+""",
+        """
+import contextlib
+with contextlib.suppress(KeyboardInterrupt):
+    model.learn(10_000)
+with contextlib.suppress(Exception):
+    writer.close()
 """,
     ],
 }

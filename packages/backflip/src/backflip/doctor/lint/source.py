@@ -11,7 +11,10 @@ Scope = Function | ast.Module
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SMALLEST_DISCOUNT = 0.9  # a smaller number before a value may be a weight
+VALUED = (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)  # assignments to one target
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+CONVERTED = ("float", "int", "bool", "long", "to", "type", "astype", "cpu", "numpy", "item")
+MADE_FROM = ("as_tensor", "tensor", "Tensor", "FloatTensor", "asarray", "array", "from_numpy")
 INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
 
@@ -168,13 +171,18 @@ def walk(scope: ast.AST) -> Iterator[ast.AST]:
             yield from walk(child)
 
 
-def assignments(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, ast.stmt]]:
-    """Yield (target, value, statement) of a scope; tuples of equal length go in pairs."""
+def assignments(
+    scope: ast.AST,
+) -> Iterator[tuple[ast.expr, ast.expr, ast.stmt | ast.NamedExpr]]:
+    """Yield (target, value, statement) of a scope; tuples of equal length go in pairs.
+
+    Of `(name := value)`, the statement is the expression itself.
+    """
     for node in walk(scope):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from ((one, value, node) for one, value in _pairs(target, node.value))
-        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
+        elif isinstance(node, VALUED) and node.value is not None:
             yield node.target, node.value, node
 
 
@@ -208,6 +216,20 @@ def last_word(node: ast.AST) -> str:
         node = node.value
     word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
     return word.lower()
+
+
+def unconverted(node: ast.expr) -> ast.expr:
+    """Return what is converted: x of `int(x)`, `x.float()` and `torch.as_tensor(x)`."""
+    while True:
+        match node:
+            case ast.Call(func=ast.Name(id="int" | "float" | "bool"), args=[inner]):
+                node = inner
+            case ast.Call(func=ast.Attribute(attr=attr), args=[inner, *_]) if attr in MADE_FROM:
+                node = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in CONVERTED:
+                node = inner
+            case _:
+                return node
 
 
 def argument(call: ast.Call, name: str, place: int | None = None) -> ast.expr | None:

@@ -9,9 +9,11 @@ from backflip.doctor.lint.source import (
     argument,
     assignments,
     constants,
+    last_word,
     number,
     written,
 )
+from backflip.doctor.lint.values import options, parsed
 
 # Returns the number that an expression stands for.
 Value = Callable[[ast.expr | None], float | None]
@@ -51,8 +53,8 @@ def _too_short(
     """Find runs that end, or stop exploring, before the first gradient step."""
     if source.dotted(model.func).rpartition(".")[2] not in REPLAYS:
         return
-    starts = value(argument(model, "learning_starts"))
-    share = value(argument(model, "exploration_fraction"))
+    given = options(source, model) or {}
+    starts, share = (value(given.get(one)) for one in ("learning_starts", "exploration_fraction"))
     if starts is not None and steps <= starts:
         yield Hit(call, f"the run has {steps:g} steps, and learning starts at {starts:g}")
     elif starts is not None and share is not None and share * steps < starts:
@@ -61,20 +63,38 @@ def _too_short(
 
 
 def _uneven(source: Source, made: ast.Call, value: Value) -> Iterator[Hit]:
-    """Find rollouts that minibatches do not divide, with one environment."""
+    """Find rollouts that minibatches do not divide, with a known number of environments."""
     if source.dotted(made.func).rpartition(".")[2] not in ROLLOUTS:
         return
-    steps, batch = (value(argument(made, name)) for name in ("n_steps", "batch_size"))
-    if steps and batch and _is_one_environment(source, made) and steps % batch:
-        yield Hit(made, f"rollouts of {steps:g} steps, minibatches of {batch:g}")
+    given = options(source, made) or {}
+    steps, batch = (value(given.get(name)) for name in ("n_steps", "batch_size"))
+    envs = _environments(source, given.get("env") or argument(made, "env", 1), value)
+    if steps and batch and envs and steps * envs % batch:
+        many = f" in {envs:g} environments" if envs > 1 else ""
+        yield Hit(made, f"rollouts of {steps:g} steps{many}, minibatches of {batch:g}")
 
 
-def _is_one_environment(source: Source, made: ast.Call) -> bool:
-    """Return whether the environment is surely not a vector of several."""
-    env = argument(made, "env", 1)
-    return isinstance(env, ast.Constant) or (
-        isinstance(env, ast.Call) and source.dotted(env.func) == "gymnasium.make"
-    )
+def _environments(source: Source, env: ast.expr | None, value: Value) -> float | None:
+    """Return the number of environments in what an algorithm is given; None if it is not seen."""
+    if isinstance(env, ast.Name):
+        made = [
+            one
+            for scope in source.scopes
+            for target, one, _ in assignments(scope)
+            if written(target) == env.id
+        ]
+        env = made[0] if len(made) == 1 else None
+    match env:
+        case ast.Constant():
+            return 1
+        case ast.Call(func=func) if source.dotted(func) == "gymnasium.make":
+            return 1
+        case ast.Call(func=func, keywords=keywords) if last_word(func) == "make_vec_env":
+            count = argument(env, "n_envs", 1)
+            unseen = any(one.arg is None for one in keywords)
+            return None if unseen else 1 if count is None else value(count)
+        case _:
+            return None
 
 
 def _settings(source: Source) -> Iterator[Hit]:
@@ -94,9 +114,20 @@ def _settings(source: Source) -> Iterator[Hit]:
                 pass
 
 
+def _parsed(source: Source) -> Iterator[Hit]:
+    """Compare the same of `argparse`."""
+    found = {name: (number(value), value) for name, value in parsed(source)}
+    match found.get("learning_starts"), found.get("total_timesteps"):
+        case (float(first), _), (float(last), value) if last <= first:
+            yield Hit(value, f"the run has {last:g} steps, and learning starts at {first:g}")
+        case _:
+            pass
+
+
 def _too_little(source: Source) -> Iterator[Hit]:
     yield from _budgets(source)
     yield from _settings(source)
+    yield from _parsed(source)
 
 
 RULES = (

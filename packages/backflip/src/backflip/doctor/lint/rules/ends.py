@@ -13,6 +13,7 @@ from backflip.doctor.lint.source import (
     has_word,
     last_word,
     names_in,
+    unconverted,
     walk,
     written,
 )
@@ -20,7 +21,8 @@ from backflip.doctor.lint.source import (
 FINAL = ("final_info", "final_observation")
 KEEPS_LAST = ("final_obs", "terminal_observation", "AutoresetMode", "real_next_obs")
 BUFFERS = ("buffer", "replay", "memory", "transitions")
-STORES = ("add", "push", "append", "store", "add_batch")
+STORES = ("add", "push", "append", "store", "add_batch", "insert")
+EITHER = ("logical_or", "bitwise_or", "maximum")
 
 
 def _truncation_masks(source: Source) -> Iterator[Hit]:
@@ -152,7 +154,7 @@ def _returns_no_truncation(body: ast.ClassDef) -> bool:
 
 
 def _is_either_end(value: ast.expr, never: set[str]) -> bool:
-    """Return whether a value is `terminated or truncated`, also by `|` or `logical_or`.
+    """Return whether a value is `terminated or truncated`, also by `|`, `+` or `logical_or`.
 
     Names that are never true count as no end.
     """
@@ -160,12 +162,13 @@ def _is_either_end(value: ast.expr, never: set[str]) -> bool:
         match node:
             case ast.BoolOp(op=ast.Or(), values=[one, other]):
                 pass
-            case ast.BinOp(left=one, op=ast.BitOr(), right=other):
+            case ast.BinOp(left=one, op=ast.BitOr() | ast.Add(), right=other):
                 pass
-            case ast.Call(func=ast.Attribute(attr="logical_or"), args=[one, other]):
+            case ast.Call(func=ast.Attribute(attr=attr), args=[one, other]) if attr in EITHER:
                 pass
             case _:
                 continue
+        one, other = unconverted(one), unconverted(other)
         words = {last_word(one)[:4], last_word(other)[:4]}
         if words == {"term", "trun"} and not never & {written(one), written(other)}:
             return True
@@ -224,9 +227,20 @@ def _final_keys(source: Source) -> Iterator[Hit]:
             parent = source.parents[node]
             if _has_newer_key(source, node, parent):
                 continue
-            if isinstance(parent, ast.Subscript | ast.Compare | ast.Call):
+            by_name = isinstance(parent, ast.Assign) and _is_index(source, parent.targets[0])
+            if by_name or isinstance(parent, ast.Subscript | ast.Compare | ast.Call):
                 yield Hit(node, f'"{node.value}" is read from the infos of environments')
                 return
+
+
+def _is_index(source: Source, name: ast.expr) -> bool:
+    """Return whether something is read by a name: `infos[key]`."""
+    return any(
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Name)
+        and node.slice.id == written(name)
+        for node in source.nodes
+    )
 
 
 def _has_newer_key(source: Source, key: ast.Constant, parent: ast.AST) -> bool:

@@ -12,6 +12,7 @@ from backflip.doctor.lint.source import (
     constants,
     has_word,
     last_word,
+    names_in,
     number,
     walk,
     written,
@@ -21,7 +22,7 @@ ATTACKS = ("attack", "adversar", "perturb", "fgsm", "pgd", "robust")  # ε is a 
 
 
 def _growing_epsilon(source: Source) -> Iterator[Hit]:
-    known, sizes = constants(source.bodies), _sizes_of_attacks(source)
+    known, sizes = _known(source), _sizes_of_attacks(source)
     for scope in source.scopes:
         for node in walk(scope):
             if _grown(node) in sizes:
@@ -30,10 +31,19 @@ def _growing_epsilon(source: Source) -> Iterator[Hit]:
             value = None if factor is None else _value(factor, known)
             if value is not None and value > 1:
                 yield Hit(node, f"ε is multiplied by {value:g}, so it grows")
-            elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-                more = _value(node.value, known) if _is_epsilon(node.target) else None
-                if more is not None and 0 < more < 1 and not _starts_at_zero(source, scope, node):
-                    yield Hit(node, f"{more:g} is added to ε, so it grows")
+            added = _added(node)
+            more = None if added is None else _value(added, known)
+            if more is not None and 0 < more < 1 and not _starts_at_zero(source, scope, node):
+                yield Hit(node, f"{more:g} is added to ε, so it grows")
+
+
+def _known(source: Source) -> dict[str, float]:
+    """Return the names of numbers, also `self.decay` of `decay` in a class."""
+    found = constants(source.bodies)
+    classes = [body for body in source.bodies if isinstance(body, ast.ClassDef)]
+    own = {f"self.{name}": value for name, value in constants(classes).items()}
+    set_ = {written(target) for body in source.bodies for target, _, _ in assignments(body)}
+    return found | {name: value for name, value in own.items() if name not in set_}
 
 
 def _sizes_of_attacks(source: Source) -> set[str]:
@@ -55,9 +65,20 @@ def _grown(node: ast.AST) -> str:
             return ""
 
 
-def _starts_at_zero(source: Source, scope: Scope, growth: ast.AugAssign) -> bool:
+def _added(node: ast.AST) -> ast.expr | None:
+    """Return what is added to ε: by `+=`, or by `epsilon = min(1.0, epsilon + 0.01)`."""
+    match node:
+        case ast.AugAssign(target=target, op=ast.Add(), value=value) if _is_epsilon(target):
+            return value
+        case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
+            return _beside(value, written(target), ast.Add)
+        case _:
+            return None
+
+
+def _starts_at_zero(source: Source, scope: Scope, growth: ast.AST) -> bool:
     """Return whether ε starts at 0: a counter, a sweep, or the share of greedy actions."""
-    name = written(growth.target)
+    name = _grown(growth)
     bodies = source.bodies if "." in name else [scope, source.tree]
     values = [value for body in bodies for value in _values_of(body, name)]
     return bool(values) and set(map(number, values)) == {0.0}
@@ -66,7 +87,8 @@ def _starts_at_zero(source: Source, scope: Scope, growth: ast.AugAssign) -> bool
 def _values_of(body: ast.AST, name: str) -> Iterator[ast.expr]:
     """Yield what a name is set to in a body, without what is added to it."""
     for target, value, statement in assignments(body):
-        if written(target) == name and not isinstance(statement, ast.AugAssign):
+        grown = isinstance(statement, ast.AugAssign) or name in names_in(value)
+        if written(target) == name and not grown:
             yield value
 
 
@@ -76,20 +98,19 @@ def _factor(node: ast.AST) -> ast.expr | None:
         case ast.AugAssign(target=target, op=ast.Mult(), value=value) if _is_epsilon(target):
             return value
         case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
-            return _factor_in(value, written(target))
+            return _beside(value, written(target), ast.Mult)
         case _:
             return None
 
 
-def _factor_in(value: ast.expr, name: str) -> ast.expr | None:
-    """Return what a name is multiplied by in an expression, `max(0.1, epsilon * 1.1)`."""
+def _beside(value: ast.expr, name: str, op: type[ast.operator]) -> ast.expr | None:
+    """Return the other side of a name in an expression: 1.1 in `max(0.1, epsilon * 1.1)`."""
     for node in ast.walk(value):
-        match node:
-            case ast.BinOp(left=left, op=ast.Mult(), right=right):
-                if name in (written(left), written(right)):
-                    return right if written(left) == name else left
-            case _:
-                pass
+        if isinstance(node, ast.BinOp) and isinstance(node.op, op):
+            if name == written(node.left):
+                return node.right
+            if name == written(node.right):
+                return node.left
     return None
 
 

@@ -13,20 +13,36 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     number,
+    unconverted,
+    walk,
     written,
 )
 
 FUNCTIONS_OF_LAYERS = ("relu", "softmax", "tanh", "sigmoid")
-CROSS_ENTROPIES = ("cross_entropy", "softmax_cross_entropy")
+CROSS_ENTROPIES = (
+    "cross_entropy",
+    "softmax_cross_entropy",
+    "softmax_cross_entropy_with_integer_labels",
+)
+SHARES = ("atom", "quantile", "bins", "support")  # outputs are probabilities of values then
+FORWARD = ("forward", "__call__")
+ACTIONS = ("action", "actions", "act")
+CHOOSERS = ("act", "choose_action", "select_action", "get_action", "greedy_action", "greedy")
+DRAWS = ("randint", "randrange", "integers", "choice", "sample")
 ACTIVATIONS = ("ReLU", "Softmax", "Tanh", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
 
 
 def _softmax_twice(source: Source) -> Iterator[Hit]:
     made = [(t, v) for body in source.bodies for t, v, _ in assignments(body)]
-    networks = {written(t) for t, v in made if _ends_with_softmax(source, v)} - {""}
+    classes = _soft_classes(source)
+    networks = {
+        written(t) for t, v in made if _ends_with_softmax(source, v) or _made_by(v) in classes
+    } - {""}
     losses = {written(t) for t, v in made if _is_loss(source, v)} - {""}
     for scope in source.scopes:
-        soft = _soft_names(source, scope, networks)
+        inside = source.class_of(scope)
+        own = {"self", "self.forward"} if inside is not None and inside.name in classes else set()
+        soft = _soft_names(source, scope, networks | own)
         logits = {
             written(t)
             for t, value, _ in assignments(scope)
@@ -34,17 +50,66 @@ def _softmax_twice(source: Source) -> Iterator[Hit]:
         } - soft
         for call, name in source.calls(scope):
             last = name.rpartition(".")[2]
-            given = argument(call, "logits")
-            if last == "Categorical" and given is not None and _is_soft(source, given, soft):
+            given = _logits_of(call, name)
+            if given is not None and _is_soft(source, given, soft, networks | own):
                 yield Hit(call, "`logits` gets the output of a softmax")
             first = call.args[0] if call.args else None
             if first is None:
                 continue
             applies = last in CROSS_ENTROPIES or written(call.func) in losses
-            if applies and _is_soft(source, first, soft):
+            if applies and _is_soft(source, first, soft, networks | own):
                 yield Hit(call, "the loss applies a softmax to the output of a softmax")
             elif name.startswith("torch") and last == "Categorical" and written(first) in logits:
                 yield Hit(call, "the first argument of `Categorical` is `probs`, not `logits`")
+
+
+def _logits_of(call: ast.Call, name: str) -> ast.expr | None:
+    """Return what a distribution takes for logits; None for other calls."""
+    if name == "jax.random.categorical":
+        return argument(call, "logits", 1)
+    return argument(call, "logits") if name.rpartition(".")[2] == "Categorical" else None
+
+
+def _made_by(value: ast.expr) -> str:
+    return written(value.func) if isinstance(value, ast.Call) else ""
+
+
+def _soft_classes(source: Source) -> set[str]:
+    """Return the names of networks whose `forward` returns probabilities, always."""
+    return {
+        body.name
+        for body in source.bodies
+        if isinstance(body, ast.ClassDef) and _returns_softmax(source, body)
+    }
+
+
+def _returns_softmax(source: Source, body: ast.ClassDef) -> bool:
+    returned = [
+        _last_value(source, one)
+        for method in body.body
+        if isinstance(method, ast.FunctionDef) and method.name in FORWARD
+        for one in walk(method)
+        if isinstance(one, ast.Return)
+    ]
+    return bool(returned) and all(one and _is_softmax(source, one) for one in returned)
+
+
+def _last_value(source: Source, statement: ast.Return) -> ast.expr | None:
+    """Return what is returned; of a name, what it is set to just before."""
+    value = statement.value
+    return None if value is None else _resolved(source, statement, value)
+
+
+def _resolved(source: Source, before: ast.AST, value: ast.expr) -> ast.expr:
+    """Return a value; of a name, what it is set to last in the function, outside of branches."""
+    scope, line = source.function_of(before), getattr(before, "lineno", 0)
+    found = value
+    if isinstance(value, ast.Name):
+        for target, new, statement in assignments(scope):
+            if written(target) == value.id and statement.lineno < line:
+                plain = isinstance(statement, ast.Assign) and statement in scope.body
+                found = new if plain else value
+    return found
 
 
 def _soft_names(source: Source, scope: Scope, networks: set[str]) -> set[str]:
@@ -52,8 +117,7 @@ def _soft_names(source: Source, scope: Scope, networks: set[str]) -> set[str]:
     return {
         written(target)
         for target, value, _ in assignments(scope)
-        if _is_softmax(source, value)
-        or (isinstance(value, ast.Call) and written(value.func) in networks)
+        if _is_softmax(source, value) or _made_by(value) in networks - {""}
     }
 
 
@@ -79,38 +143,68 @@ def _is_softmax(source: Source, node: ast.expr) -> bool:
     )
 
 
-def _is_soft(source: Source, node: ast.expr, soft: set[str]) -> bool:
-    return written(node) in soft - {""} or _is_softmax(source, node)
+def _is_soft(source: Source, node: ast.expr, soft: set[str], networks: set[str]) -> bool:
+    named = written(node) in soft - {""} or _made_by(node) in networks - {""}
+    return named or _is_softmax(source, node)
 
 
 def _bounded_values(source: Source) -> Iterator[Hit]:
     for call, name in source.calls():
-        if name.rpartition(".")[2] != "Sequential" or len(call.args) < 2:
+        if name.rpartition(".")[2] != "Sequential":
             continue
-        *_, layer, last = call.args
+        *_, layer, last = [call, call, *_layers(source, call)]
         kind = _activation(source, last)
-        if kind and _has_a_value_for_each_action(source, layer) and _is_of_values(source, call):
+        if kind and _is_layer_of_values(source, call, layer):
             yield Hit(last, f"the last layer of Q-values is {kind}")
 
 
+def _layers(source: Source, call: ast.Call) -> list[ast.expr]:
+    """Return the layers of `Sequential`, also those of a list that is given as `*layers`."""
+    match call.args:
+        case [ast.Starred(value=ast.Name(id=name)) as only]:
+            scope = source.function_of(only)
+            made = [v for target, v, _ in assignments(scope) if written(target) == name]
+            return made[0].elts if len(made) == 1 and isinstance(made[0], ast.List) else []
+        case layers:
+            return layers
+
+
+def _is_layer_of_values(source: Source, call: ast.Call, layer: ast.expr) -> bool:
+    """Return whether a layer has a Q-value for each action, or one in a network named so."""
+    if _has_a_value_for_each_action(layer):
+        return _is_of_values(source, call)
+    size = _size(layer)
+    return size is not None and number(size) == 1 and any(map(_is_q, _becomes(source, call)))
+
+
 def _bounded_returns(source: Source) -> Iterator[Hit]:
-    """Find `return relu(self.out(x))` in a network of Q-values."""
+    """Find `return relu(self.out(x))` in a network of Q-values, also by way of names."""
     for node in source.nodes:
-        match node:
-            case ast.Return(value=ast.Call(func=func, args=[ast.Call() as inner, *_])):
-                kind, layer = last_word(func), written(inner.func)
+        inside = source.class_of(node) if isinstance(node, ast.Return) else None
+        if not isinstance(node, ast.Return) or inside is None or not _is_q(inside.name):
+            continue
+        value = _last_value(source, node)
+        match value:
+            case ast.Call(func=func, args=[inner, *_]):
+                kind = last_word(func)
+            case ast.Call(func=ast.Attribute(attr=kind, value=inner)):
+                pass
             case _:
                 continue
-        inside = source.class_of(node)
-        if inside is None or not _is_q(inside.name) or kind not in FUNCTIONS_OF_LAYERS:
-            continue
-        if _is_layer_of_actions(source, inside, layer):
-            yield Hit(node, f"{kind} is applied to Q-values")
+        before = value if isinstance(node.value, ast.Name) else node
+        made = _resolved(source, before, inner)
+        if kind in FUNCTIONS_OF_LAYERS and _is_from_layer_of_actions(source, inside, made):
+            yield Hit(value, f"{kind} is applied to Q-values")
 
 
-def _is_layer_of_actions(source: Source, inside: ast.ClassDef, layer: str) -> bool:
+def _is_from_layer_of_actions(source: Source, inside: ast.ClassDef, made: ast.expr) -> bool:
+    """Return whether a value is `self.out(x)` or `nn.Dense(n_actions)(x)`."""
+    if not isinstance(made, ast.Call):
+        return False
+    if isinstance(made.func, ast.Call):
+        return _has_a_value_for_each_action(made.func)
     return any(
-        written(target) == layer and _has_a_value_for_each_action(source, value)
+        written(target) == written(made.func) and _has_a_value_for_each_action(value)
         for body in source.bodies
         if source.class_of(body) is inside
         for target, value, _ in assignments(body)
@@ -128,52 +222,109 @@ def _activation(source: Source, node: ast.expr) -> str:
     return name if name in ACTIVATIONS else ""
 
 
-def _has_a_value_for_each_action(source: Source, node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call) or last_word(node.func) != "linear" or len(node.args) < 2:
+def _has_a_value_for_each_action(node: ast.expr) -> bool:
+    size = _size(node)
+    names = names_in(size) if size is not None else set[str]()
+    if any(has_word(name, *SHARES) for name in names):
         return False
-    names = names_in(node.args[1])
     return any(has_word(name, "action", "act_dim") or name.endswith((".n", "_n")) for name in names)
+
+
+def _size(node: ast.expr) -> ast.expr | None:
+    """Return the number of outputs of a linear layer; None for others."""
+    if not isinstance(node, ast.Call):
+        return None
+    match last_word(node.func):
+        case "linear":
+            return argument(node, "out_features", 1)
+        case "dense":
+            return argument(node, "features", 0)
+        case _:
+            return None
 
 
 def _is_of_values(source: Source, call: ast.Call) -> bool:
     """Return whether a network is of Q-values, by the name of its class or of what it becomes."""
     inside = source.class_of(call)
-    parent = source.parents[call]
     names = [inside.name] if inside is not None else []
-    names += [written(target) for target in getattr(parent, "targets", [])]
-    return any(map(_is_q, names))
+    return any(map(_is_q, names + _becomes(source, call)))
+
+
+def _becomes(source: Source, call: ast.Call) -> list[str]:
+    """Return the names that a value is assigned to."""
+    return [written(target) for target in getattr(source.parents[call], "targets", [])]
 
 
 def _maximum_as_action(source: Source) -> Iterator[Hit]:
     for scope in source.scopes:
-        for target, value, statement in assignments(scope):
-            if last_word(target) in ("action", "actions", "act") and _is_maximum(source, value):
+        pairs = list(assignments(scope))
+        actions = {written(t) for t, _, _ in pairs if last_word(t) in ACTIONS}
+        actions |= {"a"} if any(_draws(v) for t, v, _ in pairs if written(t) == "a") else set()
+        best = _largest_of_both(source, scope)
+        for target, value, statement in pairs:
+            plain = unconverted(value)
+            is_best = isinstance(plain, ast.Name) and plain.id in best
+            if written(target) in actions and (is_best or _is_maximum(source, plain)):
                 yield Hit(statement, "the action is the largest value, not its place")
+        yield from _returned_maximum(source, scope)
+
+
+def _draws(value: ast.expr) -> bool:
+    """Return whether a value is drawn at random."""
+    plain = unconverted(value)
+    return isinstance(plain, ast.Call) and last_word(plain.func) in DRAWS
+
+
+def _largest_of_both(source: Source, scope: Scope) -> set[str]:
+    """Return the names of the largest values in `values, places = q.max(1)`."""
+    found: set[str] = set()
+    for target, value, _ in assignments(scope):
+        match target:
+            case ast.Tuple(elts=[largest, _]) if _is_maximum(source, value):
+                found.add(written(largest))
+            case _:
+                pass
+    return found - {""}
+
+
+def _returned_maximum(source: Source, scope: Scope) -> Iterator[Hit]:
+    """Find functions that choose an action, and return the largest value."""
+    name = getattr(scope, "name", "")
+    if name not in CHOOSERS:
+        return
+    for node in walk(scope):
+        value = node.value if isinstance(node, ast.Return) else None
+        if value is not None and _is_maximum(source, unconverted(value)):
+            yield Hit(node, "the action is the largest value, not its place")
 
 
 def _is_maximum(source: Source, node: ast.expr) -> bool:
     """Return whether a value is `max` of Q-values, taken apart or not."""
-    match node:
+    match unconverted(node):
         case ast.Subscript(value=inner, slice=index):
             return number(index) == 0 and _is_maximum(source, inner)
         case ast.Attribute(value=inner, attr="values"):
-            return _is_maximum(source, inner)
-        case ast.Call(func=ast.Attribute(value=inner, attr="item" | "cpu" | "numpy")):
             return _is_maximum(source, inner)
         case ast.Call(func=func, args=args):
             if last_word(func) not in ("max", "amax") and source.dotted(func) != "max":
                 return False
             owner = func.value if isinstance(func, ast.Attribute) else func
             words = names_in(owner) | {name for one in args for name in names_in(one)}
-            return any(map(_is_q, words))
+            return any(map(_is_q, words)) or any(map(_applies_a_network, (owner, *args)))
         case _:
             return False
+
+
+def _applies_a_network(node: ast.expr) -> bool:
+    """Return whether a value is what a network says of a state: `policy_net(obs)`."""
+    return isinstance(node, ast.Call) and last_word(node.func).endswith(("net", "network"))
 
 
 def _is_q(name: str) -> bool:
     """Return whether a name is that of Q-values, or of a network of them."""
     last = name.rpartition(".")[2].lower()
-    return "q" in last.split("_") or has_word(last, "qval", "qnet", "dqn", "qfunction")
+    words = {word.rstrip("12") for word in last.split("_")}
+    return "q" in words or has_word(last, "qval", "qnet", "dqn", "qfunction")
 
 
 RULES = (

@@ -20,6 +20,7 @@ BROAD = ("Exception", "BaseException", "")
 
 
 def _hidden_errors(source: Source) -> Iterator[Hit]:
+    yield from _suppressed(source)
     for node in source.nodes:
         if not isinstance(node, ast.Try):
             continue
@@ -29,6 +30,21 @@ def _hidden_errors(source: Source) -> Iterator[Hit]:
                 continue
             if trains or (may_train and _does_nothing(handler)):
                 yield Hit(handler, "errors of training are caught, and the program goes on")
+
+
+def _suppressed(source: Source) -> Iterator[Hit]:
+    """Find `with contextlib.suppress(Exception):` around training."""
+    for node in source.nodes:
+        if not isinstance(node, ast.With) or not any(map(_trains, node.body)):
+            continue
+        for item in node.items:
+            call = item.context_expr
+            if (
+                isinstance(call, ast.Call)
+                and source.dotted(call.func) == "contextlib.suppress"
+                and any(written(one) in BROAD[:2] for one in call.args)
+            ):
+                yield Hit(node, "errors of training are caught, and the program goes on")
 
 
 def _trains(statement: ast.stmt) -> bool:

@@ -22,9 +22,10 @@ FIXED = ("target", "teacher", "ref", "old", "frozen")  # names of networks that 
 
 
 def _modes(source: Source) -> Iterator[Hit]:
-    if not source.imports_any("torch") or "backward" not in source.text:
+    if not source.imports_any("torch"):
         return
-    yield from _left_in_evaluation(source)
+    if "backward" in source.text:
+        yield from _left_in_evaluation(source)
     if _has_ratio(source):
         for call, name in source.calls():
             layer = name.rpartition(".")[2]
@@ -34,7 +35,8 @@ def _modes(source: Source) -> Iterator[Hit]:
 
 def _left_in_evaluation(source: Source) -> Iterator[Hit]:
     """Find networks that are set to evaluation mode, and may learn after it."""
-    if any(_is_method(call, "train") for call, _ in source.calls()):
+    trains = (call for call, _ in source.calls() if _is_method(call, "train"))
+    if not all(map(_set_to_evaluation, trains)):
         return
     learning, frozen = _functions_that_learn(source), _frozen(source)
     for call, _ in source.calls():
@@ -50,6 +52,10 @@ def _set_to_evaluation(call: ast.Call) -> str:
     """Return the name of the network that a call sets to evaluation mode; empty for others."""
     match call:
         case ast.Call(func=ast.Attribute(value=network, attr="eval"), args=[]):
+            return written(network)
+        case ast.Call(func=ast.Attribute(value=network, attr="train")) if _is_off(
+            argument(call, "mode", 0)
+        ):
             return written(network)
         case _:
             return ""
@@ -99,7 +105,7 @@ def _frozen(source: Source) -> set[str]:
     return found - {""}
 
 
-def _is_off(node: ast.AST) -> bool:
+def _is_off(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is False
 
 

@@ -17,9 +17,14 @@ from backflip.doctor.lint.source import (
     walk,
     written,
 )
+from backflip.doctor.lint.values import options, settings
 
 REWARDS = ("reward", "rewards", "rew", "rews", "r")
 
+NORMALISERS = {"VecNormalize": 6, "NormalizeReward": 1}  # and the place of `gamma`
+DISCOUNT = "0.99"  # what normalisers and algorithms have by default
+ERRORS = ("delta", "td_err", "rew")  # in names of what a return is summed from
+SCALERS = ("norm", "scale", "running", "statistic")
 CENTRED = ("adv", "baseline", "zscore", "z_score")  # names of what may be centred
 COMPARED = ("preference", "rlhf", "grpo", "rloo", "bradley")
 REWARD_MODELS = ("model", "preference", "predict", "ensemble", "reward_net", "discriminator")
@@ -37,19 +42,33 @@ def _shifted_rewards(source: Source) -> Iterator[Hit]:
         learned = _from_a_model(scope)
         for node in walk(scope):
             match node:
-                case ast.BinOp(left=left, op=ast.Sub(), right=ast.Call() as call):
+                case ast.BinOp(left=left, op=ast.Sub(), right=mean):
                     pass
-                case ast.AugAssign(target=left, op=ast.Sub(), value=ast.Call() as call):
+                case ast.AugAssign(target=left, op=ast.Sub(), value=mean):
                     pass
                 case _:
                     continue
-            shifted = last_word(left) in REWARDS and _is_mean_of(call, written(left))
-            if shifted and _is_learned_from(source, scope, node) and written(left) not in learned:
+            if last_word(left) not in REWARDS or written(left) in learned:
+                continue
+            shifted = _is_mean_of(mean, written(left)) or _is_standardised(source, node, mean)
+            if shifted and _is_learned_from(source, scope, node):
                 yield Hit(node, "the mean is subtracted from rewards")
 
 
-def _is_mean_of(call: ast.Call, name: str) -> bool:
-    """Return whether a call is `x.mean()` or `mean(x)`; not of groups, which are a baseline."""
+def _is_standardised(source: Source, node: ast.AST, mean: ast.expr) -> bool:
+    """Return whether code is `(reward - self.mean) / self.std`, with running statistics."""
+    match source.parents[node]:
+        case ast.BinOp(left=left, op=ast.Div(), right=spread) if left is node:
+            words = " ".join(names_in(spread))
+            return has_word(last_word(mean), "mean") and has_word(words, "std", "var", "sigma")
+        case _:
+            return False
+
+
+def _is_mean_of(call: ast.expr, name: str) -> bool:
+    """Return whether a value is `x.mean()` or `mean(x)`; not of groups, which are a baseline."""
+    if not isinstance(call, ast.Call):
+        return False
     if any(one.arg in ("dim", "axis", "keepdim", "keepdims") for one in call.keywords):
         return False
     own = written(call.func.value) if isinstance(call.func, ast.Attribute) else ""
@@ -117,14 +136,83 @@ def _forward_returns(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
         if not isinstance(node, ast.For) or not (_goes_forward(node.iter) or _counts_up(node)):
             continue
-        backward = _backward_before(source, node)
+        backward, of_step = _backward_before(source, node), _of_the_step(node)
         for statement in walk(node):
-            if not _is_recursion(statement, names_in(node.target)):
+            if not _is_recursion(statement, of_step):
                 continue
             if _reads_backward(statement, node, backward) or _is_running(statement, node):
                 continue
             seen = "the return is summed from the first reward on, not from the last"
             yield Hit(statement, seen)
+    yield from _forward_scans(source)
+
+
+def _of_the_step(loop: ast.For) -> set[str]:
+    """Return the names of a loop, and of errors and rewards that are computed from them."""
+    found = names_in(loop.target)
+    for target, value, _ in assignments(loop):
+        if found & names_in(value) and has_word(last_word(target), *ERRORS):
+            found.add(written(target))
+    return found
+
+
+def _forward_scans(source: Source) -> Iterator[Hit]:
+    """Find `scan(body, 0.0, rewards)` without `reverse=True`, where body sums a return."""
+    functions = {one.name: one for one in source.scopes if isinstance(one, ast.FunctionDef)}
+    for call, name in source.calls():
+        body, over = argument(call, "f", 0), argument(call, "xs", 2)
+        if name != "jax.lax.scan" or body is None or over is None or _is_reversed(source, call):
+            continue
+        function = functions.get(written(body))
+        scaled = has_word(getattr(source.function_of(call), "name", ""), *SCALERS)
+        if function is None or scaled or not _starts_a_return(argument(call, "init", 1)):
+            continue
+        if not has_word(" ".join(names_in(over)), "reward", "rews"):
+            continue
+        match function.args.args, function.body:
+            case [_, step], [*_, ast.Return(value=ast.Tuple(elts=[_, kept]))]:
+                of_step = {step.arg} | _taken_from(function, step.arg)
+            case _:
+                continue
+        for statement in walk(function):
+            if _is_recursion(statement, of_step) and _sets(statement) & names_in(kept):
+                yield Hit(call, "the return is summed from the first reward on: scan goes forward")
+
+
+def _starts_a_return(init: ast.expr | None) -> bool:
+    """Return whether a sum starts at 0, or at a value; what is kept from before is running."""
+    match init:
+        case ast.Call(func=func):
+            return last_word(func) in ("zeros", "zeros_like") or number(init) == 0
+        case ast.Name() | ast.Attribute():
+            return has_word(last_word(init), "value", "last_val")
+        case _:
+            return number(init) == 0
+
+
+def _is_reversed(source: Source, call: ast.Call) -> bool:
+    """Return whether a scan goes from the last to the first, or may."""
+    reverse, over = argument(call, "reverse", 4), argument(call, "xs", 2)
+    if reverse is not None and not _is_off(reverse):
+        return True
+    return over is not None and (
+        _reverses(over) or bool(_backward_before(source, call) & names_in(over))
+    )
+
+
+def _taken_from(function: ast.FunctionDef, name: str) -> set[str]:
+    """Return the names that a parameter is taken apart into, `reward, done = step`."""
+    return {
+        one
+        for target, value, _ in assignments(function)
+        if isinstance(target, ast.Tuple) and written(value) == name
+        for one in names_in(target)
+    }
+
+
+def _sets(statement: ast.AST) -> set[str]:
+    """Return the names that a statement sets."""
+    return {written(one) for one in getattr(statement, "targets", [])} - {""}
 
 
 def _goes_forward(node: ast.expr) -> bool:
@@ -142,8 +230,8 @@ def _without_enumerate(node: ast.expr) -> ast.expr:
     return node
 
 
-def _backward_before(source: Source, loop: ast.For) -> set[str]:
-    """Return the names that hold their values from the last to the first when a loop starts."""
+def _backward_before(source: Source, loop: ast.For | ast.Call) -> set[str]:
+    """Return the names that hold their values from the last to the first before a line."""
     backward: set[str] = set()
     for node in walk(source.function_of(loop)):
         if getattr(node, "lineno", 0) >= loop.lineno:
@@ -179,10 +267,12 @@ def _reads_backward(statement: ast.AST, loop: ast.For, backward: set[str]) -> bo
     if written(over) in backward or has_word(last_word(over), "revers", "backward", "flipped"):
         return True
     counted = names_in(loop.target)
+    read = {statement, *(one for one in walk(loop) if _sets(one) & names_in(statement))}
     return any(
         isinstance(one, ast.Subscript)
         and (written(one) in backward or _counts_down(one.slice, counted))
-        for one in ast.walk(statement)
+        for part in read
+        for one in ast.walk(part)
     )
 
 
@@ -221,46 +311,75 @@ def _counts_up(loop: ast.For) -> bool:
     """Return whether a loop counts up, and keeps a sum for each step."""
     match loop.iter:
         case ast.Call(func=ast.Name(id="range"), args=[_] | [_, _]):
-            keeps = ("append", "insert")
-            return any(isinstance(n, ast.Call) and last_word(n.func) in keeps for n in walk(loop))
+            return any(_keeps(node, names_in(loop.target)) for node in walk(loop))
         case _:
             return False
+
+
+def _keeps(node: ast.AST, counted: set[str]) -> bool:
+    """Return whether code adds to a list, or sets the place of a step: `returns[t] = R`."""
+    if isinstance(node, ast.Call):
+        return last_word(node.func) in ("append", "insert")
+    return any(
+        isinstance(target, ast.Subscript) and bool(counted & names_in(target.slice))
+        for target in getattr(node, "targets", [])
+    )
 
 
 def _is_recursion(statement: ast.AST, rewards: set[str]) -> bool:
     """Return whether a statement is `R = reward + gamma * R`, with names of the loop."""
     match statement:
-        case ast.Assign(targets=[ast.Name() as target], value=ast.BinOp(op=ast.Add()) as value):
-            names = names_in(value)
-            own = written(target)
+        case ast.Assign(targets=targets, value=ast.BinOp(op=ast.Add()) as value):
+            own = {one.id for one in targets if isinstance(one, ast.Name)}
             discounted = any(
                 isinstance(one, ast.BinOp)
                 and isinstance(one.op, ast.Mult)
-                and own in names_in(one)
+                and own & names_in(one)
                 and any(map(is_discount, names_in(one)))
                 for one in ast.walk(value)
             )
-            return bool(rewards & names) and discounted
+            return bool(rewards & names_in(value)) and discounted
         case _:
             return False
 
 
 def _two_discounts(source: Source) -> Iterator[Hit]:
     """Compare the discount of a normaliser of rewards with that of the algorithm."""
-    normalisers, algorithms = [], []
+    normalisers: list[tuple[ast.Call, int]] = []
+    algorithms: list[ast.Call] = []
     for call, name in source.calls():
         last = name.rpartition(".")[2]
-        if last in ("VecNormalize", "NormalizeReward"):
-            normalisers.append(call)
+        if last in NORMALISERS:
+            normalisers.append((call, NORMALISERS[last]))
         elif name.startswith("stable_baselines3") and last.isupper():
             algorithms.append(call)
-    if len(normalisers) != 1 or len(algorithms) != 1:
+    if len(normalisers) != 1 or len(algorithms) > 1:
         return
-    found = [argument(one, "gamma") for one in (*normalisers, *algorithms)]
-    texts = [ast.unparse(one) if one is not None else "0.99" for one in found]
-    if texts[0] != texts[1] and not _is_off(argument(normalisers[0], "norm_reward")):
-        seen = f"rewards are normalised with γ = {texts[0]}, and learned with γ = {texts[1]}"
-        yield Hit(normalisers[0], seen)
+    (call, place), given = normalisers[0], options(source, normalisers[0][0])
+    if given is None or _is_off(given.get("norm_reward")):
+        return
+    own = given.get("gamma") or argument(call, "gamma", place)
+    scaled, learned = _as_text(own), _learned_discount(source, algorithms, own is not None)
+    if learned and scaled != learned:
+        seen = f"rewards are normalised with γ = {scaled}, and learned with γ = {learned}"
+        yield Hit(call, seen)
+
+
+def _learned_discount(source: Source, algorithms: list[ast.Call], given: bool) -> str:
+    """Return the discount of an algorithm as it is written; empty for one that cannot be seen.
+
+    Of a program without an algorithm of Stable-Baselines3, it is the option `gamma`: that is
+    compared with a normaliser that is given none.
+    """
+    if algorithms:
+        found = options(source, algorithms[0])
+        return "" if found is None else _as_text(found.get("gamma"))
+    option = settings(source).get("gamma")
+    return "" if given or number(option) is None else _as_text(option)
+
+
+def _as_text(node: ast.expr | None) -> str:
+    return DISCOUNT if node is None else ast.unparse(node)
 
 
 def _is_off(node: ast.expr | None) -> bool:

@@ -10,6 +10,7 @@ from backflip.doctor.lint.source import (
     Scope,
     Source,
     arguments,
+    assignments,
     has_word,
     names_in,
     walk,
@@ -18,6 +19,8 @@ from backflip.doctor.lint.source import (
 
 VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "SubprocVecEnv", "DummyVecEnv")
 METHODS = ("reset", "step")
+CALLED_OFTEN = ("act", "step", "sample", "update", "__call__", "select_action", "get_action")
+GENERATORS = ("default_rng", "seed", "Generator", "RandomState", "SeedSequence", "Random")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Functions of jax.random that make keys from numbers, or do not consume one.
 NOT_DRAWS = ("PRNGKey", "key", "key_data", "wrap_key_data", "clone", "key_impl", "fold_in")
@@ -68,12 +71,32 @@ def _unseeded_environments(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
         if not isinstance(node, ast.ClassDef) or not _is_environment(source, node):
             continue
+        used = _used_in_episodes(node)
         for method in node.body:
-            if isinstance(method, FUNCTIONS) and method.name in METHODS:
+            if isinstance(method, FUNCTIONS) and method.name in used:
                 for call, name in source.calls(method):
-                    if name.startswith(("numpy.random.", "random.")) and "default_rng" not in name:
+                    drawn = name.rpartition(".")[2] not in GENERATORS
+                    if drawn and name.startswith(("numpy.random.", "random.")):
                         seen = f"`{ast.unparse(call.func)}` does not use the seed of `reset`"
                         yield Hit(call, seen)
+
+
+def _used_in_episodes(node: ast.ClassDef) -> set[str]:
+    """Return the names of `reset`, `step`, and of the methods that they call."""
+    methods = {one.name: one for one in node.body if isinstance(one, FUNCTIONS)}
+    found = set[str](METHODS)
+    while True:
+        more = {
+            call.func.attr
+            for name in found & set(methods)
+            for call in walk(methods[name])
+            if isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and written(call.func.value) == "self"
+        }
+        if more <= found:
+            return found
+        found |= more
 
 
 def _is_environment(source: Source, node: ast.ClassDef) -> bool:
@@ -93,6 +116,33 @@ def _reused_keys(source: Source) -> Iterator[Hit]:
         return
     for scope in source.scopes:
         yield from _Keys(source).follow(scope)
+    for body in source.bodies:
+        if isinstance(body, ast.ClassDef):
+            yield from _kept_keys(source, body)
+
+
+def _kept_keys(source: Source, body: ast.ClassDef) -> Iterator[Hit]:
+    """Find `self.key` that every call of a method draws with, and that is never replaced."""
+    methods = [one for one in body.body if isinstance(one, FUNCTIONS)]
+    made, replaced = set[str](), set[str]()
+    for method in methods:
+        for target, value, _ in assignments(method):
+            name = source.dotted(value.func) if isinstance(value, ast.Call) else ""
+            is_first = method.name == "__init__" and name.startswith("jax.random.")
+            (made if is_first else replaced).update(_attributes(target))
+    for method in methods:
+        if method.name not in CALLED_OFTEN:
+            continue
+        for call, name in source.calls(method):
+            key = written(call.args[0]) if call.args else ""
+            draws = name.startswith("jax.random.") and name.rpartition(".")[2] not in NOT_DRAWS
+            if draws and key in made - replaced:
+                yield Hit(call, f"the key `{key}` is never replaced, and gives the same numbers")
+
+
+def _attributes(target: ast.expr) -> set[str]:
+    """Return the attributes of `self` that an assignment sets."""
+    return {name for name in names_in(target) if name.startswith("self.")}
 
 
 class _Keys:

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
+    FUNCTIONS,
     Scope,
     Source,
     argument,
     assignments,
-    constants,
     discounts,
     has_word,
     last_word,
@@ -18,45 +18,99 @@ from backflip.doctor.lint.source import (
     walk,
     written,
 )
+from backflip.doctor.lint.values import known_numbers
 
 LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
+GRADIENTS = ("jax.grad", "jax.value_and_grad")
+LOSS_CLASSES = ("MSELoss", "SmoothL1Loss", "HuberLoss", "L1Loss")
 LEARNING = ("q", "v", "qf", "qf1", "dqn", "model", "local", "online")
 NETWORKS = ("net", "network", "model", "policy", "critic", "actor")
+TARGETS = ("target", "targ", "tgt")  # in the names of target networks
+COPIES = ("old", "ema", "frozen", "fixed", "slow", "lagged", "delayed")  # in those of others
+MIXERS = ("copy_", "mul_", "lerp_", "tree_map", "map")
 SMALL = 0.2  # a smaller share of the target network is surely meant the other way round
 
 
 def _gradient_through_target(source: Source) -> Iterator[Hit]:
-    if not source.imports_any("torch"):
-        return
-    for scope in source.scopes:
-        if not any(last_word(call.func) == "backward" for call, _ in source.calls(scope)):
+    if source.imports_any("torch"):
+        for scope in source.scopes:
+            if _learns_from(source, scope):
+                yield from _open_targets(source, scope, _values_of_next(source, scope), "")
+    if source.imports_any("jax"):
+        for function in _differentiated(source):
+            params = function.args.args[0].arg
+            following = _values_of_next(source, function, params)
+            yield from _open_targets(source, function, following, params)
+
+
+def _open_targets(source: Source, scope: Scope, following: set[str], params: str) -> Iterator[Hit]:
+    """Find targets in a loss that gradients flow through.
+
+    Args:
+        source: the program.
+        scope: where the loss is computed.
+        following: the names of values of the next state.
+        params: what gradients are computed of; empty for networks of torch.
+    """
+    stopped, compared = _stopped_later(scope), _second_arguments(source, scope)
+    for target, value, statement in assignments(scope):
+        name = written(target)
+        if name in stopped or source.without_gradients(statement):
             continue
-        stopped, following = _detached_later(scope), _values_of_next(source, scope)
-        for target, value, statement in assignments(scope):
-            name = written(target)
-            if name in stopped or source.without_gradients(statement):
-                continue
-            if not _bootstraps(value, following):
-                continue
-            if name in _second_arguments(source, scope):
-                yield Hit(statement, f"gradients of the loss flow through the target `{name}`")
+        if name in compared and _bootstraps(value, following, params):
+            yield Hit(statement, f"gradients of the loss flow through the target `{name}`")
 
 
-def _values_of_next(source: Source, scope: Scope) -> set[str]:
+def _learns_from(source: Source, scope: Scope) -> bool:
+    """Return whether a scope computes gradients, or returns a loss to one that does."""
+    if any(last_word(call.func) == "backward" for call, _ in source.calls(scope)):
+        return True
+    if isinstance(scope, ast.Module) or "backward" not in source.text:
+        return False
+    called = [call for call, _ in source.calls() if last_word(call.func) == scope.name.lower()]
+    if not any(not source.without_gradients(call) for call in called):
+        return False
+    return any(
+        has_word(" ".join(names_in(node.value)), "loss")
+        for node in walk(scope)
+        if isinstance(node, ast.Return) and node.value is not None
+    )
+
+
+def _differentiated(source: Source) -> list[ast.FunctionDef]:
+    """Return the functions that `jax.grad` is applied to, by their first argument."""
+    names = {
+        written(call.args[0])
+        for call, name in source.calls()
+        if name in GRADIENTS and call.args and argument(call, "argnums", 1) is None
+    }
+    return [
+        scope
+        for scope in source.scopes
+        if isinstance(scope, ast.FunctionDef)
+        and scope.args.args
+        and (
+            scope.name in names or any(source.dotted(d) in GRADIENTS for d in scope.decorator_list)
+        )
+    ]
+
+
+def _values_of_next(source: Source, scope: Scope, params: str = "") -> set[str]:
     """Return the names of what a network that learns says of the next state, with gradients."""
     return {
         written(target)
         for target, value, statement in assignments(scope)
-        if not source.without_gradients(statement) and _is_value_of_next(value)
+        if not source.without_gradients(statement) and _is_value_of_next(value, params)
     } - {""}
 
 
-def _is_value_of_next(value: ast.expr) -> bool:
+def _is_value_of_next(value: ast.expr, params: str) -> bool:
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
     if _stops(calls):
         return False
     return any(
-        _is_learning_network(call) and has_word(" ".join(map(ast.unparse, call.args)), "next")
+        _is_learning_network(call, params)
+        and has_word(" ".join(map(ast.unparse, call.args)), "next")
         for call in calls
     )
 
@@ -65,7 +119,7 @@ def _stops(calls: list[ast.Call]) -> bool:
     return any(last_word(one.func) in ("detach", "item", "numpy", "stop_gradient") for one in calls)
 
 
-def _bootstraps(value: ast.expr, following: set[str]) -> bool:
+def _bootstraps(value: ast.expr, following: set[str], params: str) -> bool:
     """Return whether a value is γ times the output of a network that learns, with gradients."""
     names = names_in(value)
     if not discounts(value):
@@ -73,25 +127,36 @@ def _bootstraps(value: ast.expr, following: set[str]) -> bool:
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
     if _stops(calls):
         return False
-    return bool(following & names) or any(_is_learning_network(call) for call in calls)
+    if following & names:
+        return True
+    if params:
+        return _is_value_of_next(value, params)
+    return any(_is_learning_network(call) for call in calls)
 
 
-def _is_learning_network(call: ast.Call) -> bool:
+def _is_learning_network(call: ast.Call, params: str = "") -> bool:
+    """Return whether a call is of a network that learns; in JAX, with the parameters that do."""
+    if params:
+        return any(written(one).partition(".")[0] == params for one in call.args)
     name = written(call.func)
-    if has_word(name, "target", "tgt", "old", "ema"):
+    if has_word(name, *TARGETS, *COPIES):
         return False
     last = last_word(call.func)
     return bool(call.args) and (last in LEARNING or last.endswith(("net", "network", "critic")))
 
 
-def _detached_later(scope: Scope) -> set[str]:
-    return {
-        written(node.func.value)
-        for node in walk(scope)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "detach"
-    }
+def _stopped_later(scope: Scope) -> set[str]:
+    """Return the names that are used without their gradients."""
+    found: set[str] = set()
+    for node in walk(scope):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="detach", value=of)):
+                found.add(written(of))
+            case ast.Call(func=func, args=[of]) if last_word(func) == "stop_gradient":
+                found.add(written(of))
+            case _:
+                pass
+    return found
 
 
 def _second_arguments(source: Source, scope: Scope) -> set[str]:
@@ -110,23 +175,51 @@ def _column_against_row(source: Source) -> Iterator[Hit]:
     """Follow the shapes (B, 1) and (B,) by name, in the order of the text."""
     if not source.imports_any("torch"):
         return
+    losses = _loss_objects(source)
     for scope in source.scopes:
         shapes: dict[str, str] = {}
         for node in walk(scope):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
-                    shapes[written(target)] = _shape(node.value, shapes)
-            if sorted(_shape(one, shapes) for one in _compared(source, node)) == ["column", "row"]:
+                    shapes |= _assigned_shapes(target, node.value, shapes)
+            compared = _compared(source, node, losses)
+            if sorted(_shape(one, shapes) for one in compared) == ["column", "row"]:
                 yield Hit(node, "one side has shape (B, 1), the other (B,)")
 
 
-def _compared(source: Source, node: ast.AST) -> list[ast.expr]:
+def _loss_objects(source: Source) -> set[str]:
+    """Return the names of objects such as `nn.MSELoss()`."""
+    return {
+        written(target)
+        for scope in source.scopes
+        for target, value, _ in assignments(scope)
+        if isinstance(value, ast.Call) and source.dotted(value.func).endswith(LOSS_CLASSES)
+    } - {""}
+
+
+def _compared(source: Source, node: ast.AST, losses: set[str]) -> list[ast.expr]:
     """Return the two sides of a loss, or of a difference."""
-    if isinstance(node, ast.Call) and source.dotted(node.func).endswith(LOSSES):
+    if isinstance(node, ast.Call) and (
+        source.dotted(node.func).endswith(LOSSES) or written(node.func) in losses
+    ):
         return node.args[:2]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
         return [node.left, node.right]
     return []
+
+
+def _assigned_shapes(target: ast.expr, value: ast.expr, shapes: dict[str, str]) -> dict[str, str]:
+    """Return the shapes of names after an assignment; `best, places = q.max(1)` has two."""
+    match target, value:
+        case ast.Tuple(elts=[best, places]), ast.Call() if _is_maximum(value):
+            return {written(best): "row", written(places): "row"}
+        case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+            pairs = zip(targets, values, strict=True)
+            return {written(one): _shape(of, shapes) for one, of in pairs}
+        case ast.Tuple(elts=targets), _:
+            return {written(one): "" for one in targets}
+        case _:
+            return {written(target): _shape(value, shapes)}
 
 
 def _shape(node: ast.expr, shapes: dict[str, str]) -> str:
@@ -149,18 +242,30 @@ def _shape(node: ast.expr, shapes: dict[str, str]) -> str:
 
 def _shape_of_call(call: ast.Call, shapes: dict[str, str]) -> str:
     match call.func, call.args:
-        case ast.Attribute(attr="gather"), [dim, index] if number(dim) == 1:
-            return "column" if _is_unsqueezed(index) else ""
+        case ast.Attribute(attr="gather"), _:
+            return "column" if _gathers_one(call) else ""
         case ast.Attribute(attr="amax"), _:
             return "row" if _is_maximum(call) else ""
         case ast.Attribute(attr="squeeze" | "flatten", value=inner), _:
             return "row" if _shape(inner, shapes) else ""
         case ast.Attribute(attr="unsqueeze", value=inner), [dim] if number(dim) in (1, -1):
             return "column" if _shape(inner, shapes) == "row" else ""
+        case ast.Attribute(attr="view" | "reshape", value=inner), [ast.expr() as size] if number(
+            size
+        ) == -1 and _shape(inner, shapes):
+            return "row"
         case ast.Attribute(attr="detach" | "float" | "to", value=inner), _:
             return _shape(inner, shapes)
         case _:
             return ""
+
+
+def _gathers_one(call: ast.Call) -> bool:
+    """Return whether a call is `q.gather(1, index)`, or a function of q, with one column."""
+    of_torch = written(call.func) == "torch.gather"
+    dim = argument(call, "dim", 1 if of_torch else 0)
+    index = argument(call, "index", 2 if of_torch else 1)
+    return number(dim) in (1, -1) and index is not None and _is_unsqueezed(index)
 
 
 def _is_unsqueezed(node: ast.expr) -> bool:
@@ -182,35 +287,101 @@ def _is_maximum(call: ast.Call) -> bool:
     """Return whether a call is `x.max(1)` without `keepdim`."""
     if last_word(call.func) not in ("max", "amax") or argument(call, "keepdim") is not None:
         return False
+    if any(isinstance(one, ast.Constant) and one.value is True for one in call.args):
+        return False
     places = [argument(call, "dim", place) for place in (0, 1)]
     return any(number(place) in (1.0, -1.0) for place in places)
 
 
 def _target_network(source: Source) -> Iterator[Hit]:
-    if not source.imports_any("torch"):
-        return
-    known = constants(source.scopes)
+    if source.imports_any("torch"):
+        for scope in source.scopes:
+            for target, value, statement in assignments(scope):
+                if _is_network(target, True) and _is_network(value, False):
+                    seen = f"`{written(target)}` and `{written(value)}` are one object"
+                    yield Hit(statement, f"{seen}, so the target changes with every gradient step")
     for scope in source.scopes:
-        for target, value, statement in assignments(scope):
-            if _is_network(target, True) and _is_network(value, False):
-                seen = f"`{written(target)}` and `{written(value)}` are one object"
-                yield Hit(statement, f"{seen}, so the target changes with every gradient step")
-    for call, _ in source.calls():
-        mixes = last_word(call.func) == "copy_" and bool(call.args)
-        if mixes and _mixes_the_wrong_way(call.args[0], known):
-            yield Hit(call, "the target network is replaced almost entirely in every update")
+        known: dict[str, float] | None = None
+        for call, name in source.calls(scope):
+            if last_word(call.func) in MIXERS or name == "optax.incremental_update":
+                known = known_numbers(source, scope) if known is None else known
+                if _replaces_the_target(source, call, known):
+                    seen = "the target network is replaced almost entirely in every update"
+                    yield Hit(call, seen)
+    yield from _large_shares(source)
+
+
+def _large_shares(source: Source) -> Iterator[Hit]:
+    """Find `tau=0.995` of Stable-Baselines3, where tau is the share of the network that learns."""
+    for call, name in source.calls():
+        tau = number(argument(call, "tau"))
+        last = name.rpartition(".")[2]
+        ours = name.startswith("stable_baselines3") and last.isupper()
+        if ours and tau is not None and 1 - SMALL <= tau < 1:
+            yield Hit(call, f"tau = {tau:g} is the share that the target network takes over")
 
 
 def _is_network(node: ast.expr, target: bool) -> bool:
     last = last_word(node)
-    if not isinstance(node, ast.Name | ast.Attribute) or ("target" in last) != target:
+    if not isinstance(node, ast.Name | ast.Attribute) or has_word(last, *TARGETS) != target:
         return False
     words = last.split("_")
-    known = (*NETWORKS, *LEARNING, "qnetwork")
-    return words[-1] in known or (target and words[-1] == "target" and words[0] in known)
+    if words[-1] in ("target", "targ", "tgt") and target:
+        words = words[:1]
+    return words[-1].rstrip("12") in (*NETWORKS, *LEARNING, "qnetwork")
 
 
-def _mixes_the_wrong_way(node: ast.expr, known: dict[str, float]) -> bool:
+def _replaces_the_target(source: Source, call: ast.Call, known: dict[str, float]) -> bool:
+    """Return whether a call mixes a target network and another the wrong way round."""
+    stands_for = _looped_over(source, call)
+    match call.func, call.args:
+        case ast.Attribute(attr="copy_"), [mixed, *_]:
+            return _mixes_the_wrong_way(mixed, known, stands_for)
+        case ast.Attribute(attr="mul_", value=of), [share] if stands_for:
+            value = _share(share, known)
+            return value is not None and value <= SMALL and _is_target(of, stands_for)
+        case ast.Attribute(attr="lerp_", value=of), [_, share] if stands_for:
+            value = _share(share, known)
+            return value is not None and 1 - SMALL <= value < 1 and _is_target(of, stands_for)
+        case _, [ast.Lambda(args=of, body=mixed), *trees]:
+            return _mixes_the_wrong_way(mixed, known, _named([one.arg for one in of.args], trees))
+        case ast.Attribute(attr="incremental_update"), [new, old, *_]:
+            return _is_target(new, stands_for) and not _is_target(old, stands_for)
+        case _:
+            return False
+
+
+def _looped_over(source: Source, node: ast.AST) -> dict[str, str]:
+    """Return what names stand for in `for p, q in zip(net.parameters(), target.parameters())`."""
+    while not isinstance(node, (*FUNCTIONS, ast.Module)):
+        match node:
+            case ast.For(
+                target=ast.Tuple(elts=names),
+                iter=ast.Call(func=ast.Name(id="zip"), args=zipped),
+            ):
+                return _named(list(map(written, names)), zipped)
+            case _:
+                node = source.parents[node]
+    return {}
+
+
+def _named(names: list[str], given: list[ast.expr]) -> dict[str, str]:
+    """Return what names stand for: themselves, if one of them says that it is of a target."""
+    if any(has_word(name, *TARGETS) for name in names):
+        return {name: name for name in names}
+    return dict(zip(names, map(ast.unparse, given), strict=False))
+
+
+def _is_target(node: ast.expr, stands_for: dict[str, str]) -> bool:
+    """Return whether an expression is of a target network, by its name or what it stands for."""
+    return any(
+        has_word(stands_for.get(name.partition(".")[0], name), *TARGETS) for name in names_in(node)
+    )
+
+
+def _mixes_the_wrong_way(
+    node: ast.expr, known: dict[str, float], stands_for: dict[str, str]
+) -> bool:
     """Return whether `a target + b online` has a small a."""
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)):
         return False
@@ -218,11 +389,8 @@ def _mixes_the_wrong_way(node: ast.expr, known: dict[str, float]) -> bool:
         if not (isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult)):
             continue
         for share, of in ((part.left, part.right), (part.right, part.left)):
-            value, names = _share(share, known), names_in(of)
-            if value is None or not names:
-                continue
-            target = any(has_word(name, "target", "tgt") for name in names)
-            if target and value <= SMALL:
+            value = _share(share, known)
+            if value is not None and value <= SMALL and _is_target(of, stands_for):
                 return True
     return False
 

@@ -1,0 +1,198 @@
+"""What names of a program stand for: constants, defaults of parameters, options."""
+
+import ast
+from collections.abc import Iterator
+
+from backflip.doctor.lint.source import (
+    FUNCTIONS,
+    Function,
+    Scope,
+    Source,
+    argument,
+    assignments,
+    constants,
+    last_word,
+    number,
+    written,
+)
+
+
+def known_numbers(source: Source, scope: Scope) -> dict[str, float]:
+    """Return the numbers that names have in a scope: constants, and defaults of parameters.
+
+    A default counts where no call of the program gives something else.
+    """
+    known = constants(source.scopes) | _kept_defaults(source)
+    for function in reversed(_around(source, scope)):
+        places = {one.arg for one in _parameters(function)}
+        known = {name: value for name, value in known.items() if name not in places}
+        known |= default_numbers(source, function)
+    return known
+
+
+def _around(source: Source, scope: Scope) -> list[Function]:
+    """Return a function and those that it is in, from the innermost on."""
+    found: list[Function] = []
+    while not isinstance(scope, ast.Module):
+        found.append(scope)
+        scope = source.function_of(scope)
+    return found
+
+
+def _kept_defaults(source: Source) -> dict[str, float]:
+    """Return the attributes that are set once, to a parameter that has a known number."""
+    found: dict[str, list[float | None]] = {}
+    for scope in source.scopes:
+        own = default_numbers(source, scope) if isinstance(scope, FUNCTIONS) else {}
+        for target, value, _ in assignments(scope):
+            if isinstance(target, ast.Attribute):
+                found.setdefault(written(target), []).append(own.get(written(value)))
+    return {
+        name: values[0]
+        for name, values in found.items()
+        if name and len(values) == 1 and values[0] is not None
+    }
+
+
+def _parameters(function: Function) -> list[ast.arg]:
+    args = function.args
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs]
+
+
+def defaults(function: Function) -> dict[str, ast.expr]:
+    """Return the defaults of parameters by name."""
+    args = function.args
+    places = [*args.posonlyargs, *args.args]
+    found = dict(zip((one.arg for one in reversed(places)), reversed(args.defaults), strict=False))
+    for one, value in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        if value is not None:
+            found[one.arg] = value
+    return found
+
+
+def default_numbers(source: Source, function: Function) -> dict[str, float]:
+    """Return the parameters that are a known number in all calls of a function."""
+    known = constants(source.scopes)
+    found: dict[str, float] = {}
+    for name, default in defaults(function).items():
+        values = {_value(one, known) for one in (default, *_given(source, function, name))}
+        only = values.pop() if len(values) == 1 else None
+        if only is not None:
+            found[name] = only
+    return found
+
+
+def _given(source: Source, function: Function, name: str) -> Iterator[ast.expr]:
+    """Yield what calls of the program give for a parameter."""
+    parent = source.parents[function]
+    made = function.name == "__init__" and isinstance(parent, ast.ClassDef)
+    called = parent.name if made and isinstance(parent, ast.ClassDef) else function.name
+    names = [one.arg for one in _parameters(function)]
+    place = names.index(name) - (names[0] in ("self", "cls"))
+    for call, _ in source.calls():
+        if last_word(call.func) == called.lower():
+            given = argument(call, name, place)
+            if given is not None:
+                yield given
+
+
+def _value(node: ast.expr, known: dict[str, float]) -> float | None:
+    return known.get(written(node)) if written(node) else number(node)
+
+
+def options(source: Source, call: ast.Call) -> dict[str, ast.expr] | None:
+    """Return the arguments of a call by name, also those of `**options` that are one literal.
+
+    None if it has some that cannot be seen.
+    """
+    found: dict[str, ast.expr] = {}
+    for one in call.keywords:
+        inside = {one.arg: one.value} if one.arg else _entries(_literal(source, one.value))
+        if inside is None:
+            return None
+        found |= inside
+    return found
+
+
+def _literal(source: Source, node: ast.expr) -> ast.expr | None:
+    """Return what a name is set to, if that happens once and nothing is added to it."""
+    name = written(node)
+    if not name or any(
+        isinstance(call.func, ast.Attribute)
+        and written(call.func.value) == name
+        and call.func.attr in ("update", "pop", "setdefault", "clear")
+        for call, _ in source.calls()
+    ):
+        return None if name else node
+    values = [v for body in source.bodies for t, v, _ in assignments(body) if written(t) == name]
+    return values[0] if len(values) == 1 else None
+
+
+def _entries(node: ast.expr | None) -> dict[str, ast.expr] | None:
+    """Return the entries of `dict(a=1)` or `{"a": 1}`; None for anything else."""
+    match node:
+        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords):
+            pairs = [(one.arg, one.value) for one in keywords]
+        case ast.Dict(keys=keys, values=values):
+            pairs = [
+                (key.value if isinstance(key, ast.Constant) else None, value)
+                for key, value in zip(keys, values, strict=True)
+            ]
+        case _:
+            return None
+    found = {name: value for name, value in pairs if isinstance(name, str)}
+    return found if len(found) == len(pairs) else None
+
+
+def text_of(source: Source, node: ast.expr | None, depth: int = 4) -> str:
+    """Return the text that an expression stands for; empty for one that is not known.
+
+    Args:
+        source: the program.
+        node: a text, a name that is set to one, or a parameter or an option that has one.
+        depth: how many names are followed.
+    """
+    match node:
+        case ast.Constant(value=str() as text):
+            return text
+        case ast.Name(id=name) if depth:
+            for function in _around(source, source.function_of(node)):
+                if name in {one.arg for one in _parameters(function)}:
+                    given = list(_given(source, function, name))
+                    default = defaults(function).get(name)
+                    only = given[0] if len(given) == 1 else default if not given else None
+                    return text_of(source, only, depth - 1)
+            return text_of(source, _literal(source, node), depth - 1)
+        case ast.Attribute(attr=name) if depth:
+            return text_of(source, settings(source).get(name), depth - 1)
+        case _:
+            return ""
+
+
+def settings(source: Source) -> dict[str, ast.expr]:
+    """Return the defaults of a program's options by name, of those that are set once.
+
+    Options are attributes of classes, arguments of `argparse`, and parameters with defaults.
+    """
+    found: dict[str, list[ast.expr]] = {}
+    for body in source.bodies:
+        if isinstance(body, ast.ClassDef):
+            for target, value, _ in assignments(body):
+                found.setdefault(written(target), []).append(value)
+        elif isinstance(body, FUNCTIONS):
+            for name, value in defaults(body).items():
+                found.setdefault(name, []).append(value)
+    for name, value in parsed(source):
+        found.setdefault(name, []).append(value)
+    return {name: values[0] for name, values in found.items() if name and len(values) == 1}
+
+
+def parsed(source: Source) -> Iterator[tuple[str, ast.expr]]:
+    """Yield name and default of each `add_argument("--total-timesteps", default=1)`."""
+    for call, _ in source.calls():
+        default = argument(call, "default")
+        if last_word(call.func) != "add_argument" or default is None:
+            continue
+        for one in call.args:
+            if isinstance(one, ast.Constant) and str(one.value).startswith("--"):
+                yield str(one.value).lstrip("-").replace("-", "_"), default
