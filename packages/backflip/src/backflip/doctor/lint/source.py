@@ -86,6 +86,14 @@ class Source:
                 yield node, self.dotted(node.func)
 
     @cached_property
+    def calls_of(self) -> dict[str, list[ast.Call]]:
+        """The calls of the program by the last word of what they call, in lower case."""
+        found: dict[str, list[ast.Call]] = {}
+        for call, _ in self.calls():
+            found.setdefault(last_word(call.func), []).append(call)
+        return found
+
+    @cached_property
     def scopes(self) -> list[Scope]:
         """The module and all functions."""
         return [node for node in self.nodes if isinstance(node, (*FUNCTIONS, ast.Module))]
@@ -94,6 +102,11 @@ class Source:
     def bodies(self) -> list[ast.AST]:
         """The module, all functions, and all classes: where names are assigned."""
         return [*self.scopes, *(node for node in self.nodes if isinstance(node, ast.ClassDef))]
+
+    @cached_property
+    def constants(self) -> dict[str, float]:
+        """The names that the program assigns once in all its scopes, and to a number."""
+        return constants(self.scopes)
 
     def function_of(self, node: ast.AST) -> Scope:
         """Return the innermost function that contains a node, or the module."""

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from backflip.doctor.lint.source import (
     FUNCTIONS,
@@ -10,7 +11,6 @@ from backflip.doctor.lint.source import (
     Source,
     argument,
     assignments,
-    constants,
     last_word,
     number,
     written,
@@ -22,7 +22,7 @@ def known_numbers(source: Source, scope: Scope) -> dict[str, float]:
 
     A default counts where no call of the program gives something else.
     """
-    known = constants(source.scopes) | _kept_defaults(source)
+    known = source.constants | _kept_defaults(source)
     for function in reversed(_around(source, scope)):
         places = {one.arg for one in _parameters(function)}
         known = {name: value for name, value in known.items() if name not in places}
@@ -39,6 +39,7 @@ def _around(source: Source, scope: Scope) -> list[Function]:
     return found
 
 
+@lru_cache(maxsize=1)  # several rules ask about one program after the other
 def _kept_defaults(source: Source) -> dict[str, float]:
     """Return the attributes that are set once, to a parameter that has a known number."""
     found: dict[str, list[float | None]] = {}
@@ -72,7 +73,7 @@ def defaults(function: Function) -> dict[str, ast.expr]:
 
 def default_numbers(source: Source, function: Function) -> dict[str, float]:
     """Return the parameters that are a known number in all calls of a function."""
-    known = constants(source.scopes)
+    known = source.constants
     found: dict[str, float] = {}
     for name, default in defaults(function).items():
         values = {_value(one, known) for one in (default, *_given(source, function, name))}
@@ -89,11 +90,10 @@ def _given(source: Source, function: Function, name: str) -> Iterator[ast.expr]:
     called = parent.name if made and isinstance(parent, ast.ClassDef) else function.name
     names = [one.arg for one in _parameters(function)]
     place = names.index(name) - (names[0] in ("self", "cls"))
-    for call, _ in source.calls():
-        if last_word(call.func) == called.lower():
-            given = argument(call, name, place)
-            if given is not None:
-                yield given
+    for call in source.calls_of.get(called.lower(), ()):
+        given = argument(call, name, place)
+        if given is not None:
+            yield given
 
 
 def _value(node: ast.expr, known: dict[str, float]) -> float | None:

@@ -8,7 +8,6 @@ from backflip.doctor.lint.source import (
     Source,
     argument,
     assignments,
-    constants,
     last_word,
     number,
     written,
@@ -23,7 +22,7 @@ ROLLOUTS = ("PPO", "RecurrentPPO", "MaskablePPO")
 
 
 def _budgets(source: Source) -> Iterator[Hit]:
-    known = constants(source.scopes)
+    known = source.constants
 
     def value(node: ast.expr | None) -> float | None:
         return known.get(written(node)) if node is not None and written(node) else number(node)
