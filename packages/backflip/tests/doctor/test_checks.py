@@ -504,6 +504,14 @@ def test_a_run_that_never_learns_does_not_explore_too_much():
     assert found.causes[0].cause.id == "replay"
 
 
+def test_a_return_that_rose_and_ends_lower_is_no_progress():
+    back = np.random.default_rng(5).normal(-1200.0, 30.0, POINTS) - 40.0 * T
+    found = diagnose(log("ppo", episode_return_mean=back, first_ratio_error=0.5))
+    assert [one.check.id for one in found.findings] == ["PI-RATIO1"]
+    assert "ENV-NOTHING" in {one.check.id for one in found.fine}
+    assert (found.progress, "no effect" in found.verdict) == (False, False)
+
+
 def test_a_limit_says_which_healthy_runs_set_it():
     """A log without the number of actions is of no known kind of actions."""
     check, pooled = BY_ID["PI-KL-HIGH"], BY_ID["REW-LARGE"]

@@ -11,6 +11,7 @@ from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import CAUSES
 from backflip.doctor.check import Cause, Check, Running
 from backflip.doctor.log import Log, Values
+from backflip.doctor.measures import smoothed
 
 # Probability that a check finds something that a cause does not explain, by the kind of its limit.
 BY_CHANCE = {"identity": 0.002, "setting": 0.002, "calibrated": 0.04, "convention": 0.04}
@@ -75,8 +76,8 @@ class Diagnosis(NamedTuple):
         fine: checks within their limits.
         unchecked: checks that were not made.
         causes: the most probable first; empty without findings.
-        progress: whether the return rose beyond its spread, and no check of the return found
-            anything; None if unknown.
+        progress: whether the return rose beyond its spread, ends above its first values, and no
+            check of the return found anything; None if unknown.
     """
 
     log: Log
@@ -141,8 +142,8 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         for says in ("finding", "warning", "remark")
     )
     progress = next((not m.is_found for m in measured if m.check.id == "ENV-NOTHING"), None)
-    if any(one.check.needs == (RETURN,) for one in findings):
-        progress = False
+    if any(one.check.needs == (RETURN,) for one in findings) or not _ends_higher(log):
+        progress = False if progress is not None else None
     return Diagnosis(
         log,
         findings,
@@ -153,6 +154,12 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         rank(measured, log) if found else [],
         progress,
     )
+
+
+def _ends_higher(log: Log) -> bool:
+    """Return whether the return ends above its first values; True if it is not known."""
+    returns = smoothed(log.signals[RETURN], 0.05).value if log.has(RETURN) else np.empty(0)
+    return not len(returns) or bool(returns[-1] > returns[0])
 
 
 def run_check(check: Check, log: Log) -> Running | None:

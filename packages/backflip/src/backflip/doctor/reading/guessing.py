@@ -54,4 +54,4 @@ def with_action_values(library: str, signals: Mapping[str, Signal]) -> Mapping[s
     if library != "sb3" or loss is None or "q_loss" not in signals or "q_mean" in signals:
         return signals
     how = "minus the loss of the policy, of SAC with the bonus for entropy"
-    return {**signals, "q_mean": Signal(loss.x, -loss.y, loss.logged_as, how)}
+    return {**signals, "q_mean": Signal(loss.x, -loss.y, f"minus {loss.logged_as}", how)}
