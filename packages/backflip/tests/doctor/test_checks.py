@@ -481,6 +481,9 @@ def test_values_are_compared_with_returns_where_both_count_the_same_rewards():
     assert "Q-BELOW" not in said(log("td3", q_mean=-1.0, **short))
     assert "Q-BELOW" in said(log("dqn", q_mean=-1.0, epsilon=0.05, **returns))
     assert "Q-ABOVE" in said(replace(log("td3", q_mean=-1999.0, **returns), library="sb3"))
+    tiny = log("td3", q_mean=3.0, episode_return_mean=0.1, episode_length_mean=100.0)
+    assert "Q-ABOVE" in said(tiny)
+    assert "Q-ABOVE" not in said(replace(tiny, library="sb3"))
     rises = log("td3", q_mean=5.0, episode_return_mean=T - 2.0, episode_length_mean=50.0)
     assert "Q-SIGN" not in said(rises)
     for temperature, counts in ((0.3, True), (0.003, False)):

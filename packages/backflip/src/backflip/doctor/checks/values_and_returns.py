@@ -22,6 +22,7 @@ TIMES = 30.0  # healthy runs on 19 tasks: up to 12, where rewards of both signs 
 REWARDS = 2.0  # values without bootstrapping are one reward
 LONG = 20.0  # env steps of a horizon over which values must add up
 RANDOM = 0.2  # ε above which returns are not those of the policy whose values are learnt
+NORMALISED = 50.0  # rewards divided by a deviation of returns give values below
 NATS, SMALL = 10.0, 0.2  # an entropy where none is logged, and the share of a value that it may be
 _SOURCE = "two routes to one number; van Hasselt et al. 2016, arXiv:1509.06461, figure 3"
 _NEEDS = ("q_mean", "episode_return_mean", "episode_length_mean")
@@ -99,8 +100,9 @@ def _nats(log: Log, x: Values) -> Values:
 
 
 def _far_above(log: Log) -> Running | None:
-    found = _over_returns(log)
-    if found is None:
+    """Return the largest |Q| / |V| so far; not of values that normalised rewards could have."""
+    found, size = _over_returns(log), np.abs(log.signals["q_mean"].y)
+    if found is None or (_may_scale_rewards(log) and np.nanmax(size) < NORMALISED):
         return None
     return or_none(largest(after(log, EARLY, Running(found.x, np.abs(found.value)))))
 
