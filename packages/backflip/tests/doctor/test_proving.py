@@ -174,7 +174,7 @@ def test_what_cannot_be_repeated_is_refused(tmp_path):
         repetition_of(taught, tmp_path)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_probes_alone_are_an_experiment_for_a_learner_of_another_library(tmp_path, capfd):
     path = tmp_path / "a.csv"
     path.write_text("step,approx_kl\n" + "".join(f"{at},33\n" for at in range(1, 40)))
