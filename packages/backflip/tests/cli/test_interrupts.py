@@ -38,9 +38,13 @@ def wait_for(pattern: str, home: Path, process: subprocess.Popen[str]) -> None:
 
 
 def starting(process: subprocess.Popen[str], home: Path) -> list[str]:
-    """Wait until about the time of the heavy imports."""
-    del process, home
-    time.sleep(0.4)
+    """Wait until the process has begun to import JAX; earlier, Python itself may be starting."""
+    del home
+    until = time.monotonic() + PATIENCE
+    while "jaxlib" not in Path(f"/proc/{process.pid}/maps").read_text():
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.01)
     return []
 
 
