@@ -89,9 +89,10 @@ def _environments(source: Source, env: ast.expr | None, value: Value) -> float |
         case ast.Call(func=func) if source.dotted(func) == "gymnasium.make":
             return 1
         case ast.Call(func=func, keywords=keywords) if last_word(func) == "make_vec_env":
+            if any(one.arg is None for one in keywords):  # `**options` may have it
+                return None
             count = argument(env, "n_envs", 1)
-            unseen = any(one.arg is None for one in keywords)
-            return None if unseen else 1 if count is None else value(count)
+            return 1 if count is None else value(count)
         case _:
             return None
 
@@ -114,7 +115,7 @@ def _settings(source: Source) -> Iterator[Hit]:
 
 
 def _parsed(source: Source) -> Iterator[Hit]:
-    """Compare the same of `argparse`."""
+    """Compare the settings that `argparse` has by default."""
     found = {name: (number(value), value) for name, value in parsed(source)}
     match found.get("learning_starts"), found.get("total_timesteps"):
         case (float(first), _), (float(last), value) if last <= first:

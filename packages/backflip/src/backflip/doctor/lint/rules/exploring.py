@@ -42,8 +42,8 @@ def _known(source: Source) -> dict[str, float]:
     found = constants(source.bodies)
     classes = [body for body in source.bodies if isinstance(body, ast.ClassDef)]
     own = {f"self.{name}": value for name, value in constants(classes).items()}
-    set_ = {written(target) for body in source.bodies for target, _, _ in assignments(body)}
-    return found | {name: value for name, value in own.items() if name not in set_}
+    assigned = {written(target) for body in source.bodies for target, _, _ in assignments(body)}
+    return found | {name: value for name, value in own.items() if name not in assigned}
 
 
 def _sizes_of_attacks(source: Source) -> set[str]:
