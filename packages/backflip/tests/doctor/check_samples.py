@@ -188,7 +188,13 @@ SAMPLES = {
     "Q-BOUND": both("dqn", 10.0, _reward | {"q_mean": 1000.0}, _reward | {"q_mean": 20.0}, **GAMMA),
     # -100 in 50 env steps: 25 of them follow on average, with -2 each.
     "Q-ABOVE": both("td3", 40.0, _returns | {"q_mean": -2000.0}, _returns | {"q_mean": -50.0}),
-    "Q-BELOW": both("td3", 0.5, _returns | {"q_mean": -1.0}, _returns | {"q_mean": -50.0}),
+    "Q-BELOW": both("td3", 0.025, _returns | {"q_mean": -1.0}, _returns | {"q_mean": -50.0}),
+    "Q-ENTROPY": both(
+        "sac",
+        40.0,
+        _returns | {"q_mean": 2000.0, "temperature": 10.0},
+        _returns | {"q_mean": 2000.0, "temperature": 0.01},
+    ),
     "Q-SIGN": both("td3", -1.0, _returns | {"q_mean": 50.0}, _returns | {"q_mean": -50.0}),
     "Q-TARGET-WRONG": both("dqn", 0.2, {"target_error_max": 0.2}, {"target_error_max": 1e-7}),
     "Q-TARGET-STILL": both(

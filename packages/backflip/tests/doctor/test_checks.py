@@ -477,8 +477,11 @@ def test_values_are_compared_with_returns_where_both_count_the_same_rewards():
         assert "Q-BELOW" not in said(other)
     late = np.where(T > 0.9, -10.0, -1.0)
     assert "Q-BELOW" not in said(log("td3", q_mean=late, **returns))
-    short = {"episode_return_mean": -60.0, "episode_length_mean": 30.0}
-    assert "Q-BELOW" not in said(log("td3", q_mean=-1.0, **short))
+    for steps, judged in ((30.0, True), (18.0, False)):  # a horizon of 15, and of 9
+        short = {"episode_return_mean": -2.0 * steps, "episode_length_mean": steps}
+        assert ("Q-BELOW" in said(log("td3", q_mean=-1.0, **short))) == judged
+    grows = {"episode_length_mean": 10.0 + 40.0 * T, "episode_return_mean": -20.0 - 80.0 * T}
+    assert "Q-BELOW" in said(log("td3", q_mean=-1.0, **grows))
     assert "Q-BELOW" in said(log("dqn", q_mean=-1.0, epsilon=0.05, **returns))
     assert "Q-ABOVE" in said(replace(log("td3", q_mean=-1999.0, **returns), library="sb3"))
     tiny = log("td3", q_mean=3.0, episode_return_mean=0.1, episode_length_mean=100.0)
@@ -489,6 +492,15 @@ def test_values_are_compared_with_returns_where_both_count_the_same_rewards():
     for temperature, counts in ((0.3, True), (0.003, False)):
         soft = log("sac", q_mean=50.0, temperature=temperature, entropy=-2.0, **returns)
         assert ("Q-SIGN" in said(soft)) != counts
+    high = log("sac", q_mean=2000.0, temperature=10.0, **returns)
+    assert "Q-ENTROPY" in said(high)
+    for other in (
+        replace(high, library="sb3"),
+        log("sac", q_mean=2000.0, temperature=np.where(T > 0.9, 0.01, 10.0), **returns),
+        log("sac", q_mean=np.where(T > 0.9, 100.0, 2000.0), temperature=10.0, **returns),
+        log("sac", q_mean=2000.0, temperature=10.0 - 6.0 * T, **returns),
+    ):
+        assert "Q-ENTROPY" not in said(other)
 
 
 def test_actions_that_come_back_from_their_bounds_do_not_stick():

@@ -15,14 +15,25 @@ from jaxtyping import Bool
 
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import OFF_POLICY, Log, Signal, Values
-from backflip.doctor.measures import after, at_the_end, largest, or_none, ratio, smoothed, together
+from backflip.doctor.measures import (
+    after,
+    at_the_end,
+    largest,
+    or_none,
+    ratio,
+    smallest,
+    smoothed,
+    together,
+)
 
 EARLY, LATE = 0.2, 0.6  # shares of the budget
 TIMES = 30.0  # healthy runs on 19 tasks: up to 12, where rewards of both signs nearly cancel
-REWARDS = 2.0  # values without bootstrapping are one reward
-LONG = 20.0  # env steps of a horizon over which values must add up
+LEAST = 0.2  # of the rewards that values must add up; without bootstrapping values are one reward
+LONG = 10.0  # env steps of a horizon over which values must add up
+ENOUGH = 20.0  # env steps whose rewards are enough
 RANDOM = 0.2  # ε above which returns are not those of the policy whose values are learnt
 NORMALISED = 50.0  # rewards divided by a deviation of returns give values below
+FALLEN = 0.5  # of the first temperature
 NATS, SMALL = 10.0, 0.2  # an entropy where none is logged, and the share of a value that it may be
 _SOURCE = "two routes to one number; van Hasselt et al. 2016, arXiv:1509.06461, figure 3"
 _NEEDS = ("q_mean", "episode_return_mean", "episode_length_mean")
@@ -42,15 +53,30 @@ def _horizon(log: Log) -> Signal:
     return lengths._replace(y=np.minimum(lengths.y / 2.0, furthest))
 
 
+def _values(log: Log, most: float = np.inf) -> Running:
+    """Return V, with a horizon of at most so many env steps."""
+    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
+    horizon = _horizon(log)
+    horizon = horizon._replace(y=np.minimum(horizon.y, most))
+    return smoothed(together(together(returns, lengths, ratio), horizon, np.multiply), 0.05)
+
+
 def _over_returns(log: Log) -> Running | None:
     """Return mean Q over the largest |V| of the newer half of the log so far, with V's sign.
 
     A replay holds rows of older policies. NaN where V changes its sign, where most actions are
     random, and where entropy may count.
     """
-    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
-    value = together(together(returns, lengths, ratio), _horizon(log), np.multiply)
-    return _relative(log, smoothed(value, 0.05), np.max)
+    return _without_entropy(log, _relative(log, _values(log), np.max))
+
+
+def _without_entropy(log: Log, found: Running | None) -> Running | None:
+    """Return what was measured where entropy counts for little."""
+    if found is None:
+        return None
+    return or_none(
+        found._replace(value=np.where(_entropy_counts(log, found.x), np.nan, found.value))
+    )
 
 
 def _relative(log: Log, to: Running, of_recent: Callable[[Values], float]) -> Running | None:
@@ -66,7 +92,7 @@ def _relative(log: Log, to: Running, of_recent: Callable[[Values], float]) -> Ru
         recent = to.value[(to.x <= x) & (to.x >= x / 2.0)]
         if len(recent) and (np.all(recent > 0) or np.all(recent < 0)):
             found[n] = values.value[n] * np.sign(recent[0]) / of_recent(np.abs(recent))
-    found[_acts_at_random(log, values.x) | _entropy_counts(log, values.x)] = np.nan
+    found[_acts_at_random(log, values.x)] = np.nan
     return or_none(Running(values.x, found))
 
 
@@ -107,13 +133,29 @@ def _far_above(log: Log) -> Running | None:
     return or_none(largest(after(log, EARLY, Running(found.x, np.abs(found.value)))))
 
 
-def _one_reward(log: Log) -> Running | None:
-    """Return the largest |Q| over the mean reward, for long horizons and rewards as they are."""
-    found = _relative(log, _reward(log), np.min)
-    if found is None or _may_scale_rewards(log) or np.nanmedian(_horizon(log).y) < LONG:
+def _far_below(log: Log) -> Running | None:
+    """Return the largest |Q| over |V| of `ENOUGH` env steps, for rewards as they are."""
+    found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.min))
+    horizon = _horizon(log)
+    late = horizon.y[horizon.x >= LATE * log.budget]
+    if found is None or _may_scale_rewards(log) or not np.nanmedian(late) >= LONG:
         return None
     size = Running(found.x, np.abs(found.value))
     return or_none(at_the_end(largest(after(log, LATE, size))))
+
+
+def _entropy_above(log: Log) -> Running | None:
+    """Return the smallest |Q| / |V| after `LATE`; 0 where entropy counts for little.
+
+    Also 0 where the temperature has fallen: then it comes down to what the rewards need.
+    """
+    found, temperature = _relative(log, _values(log), np.max), log.signals["temperature"]
+    if found is None or _may_scale_rewards(log):
+        return None
+    late = after(log, LATE, found)
+    stays = np.interp(late.x, temperature.x, temperature.y) > FALLEN * temperature.y[0]
+    value = np.where(stays & _entropy_counts(log, late.x), np.abs(late.value), 0.0)
+    return or_none(at_the_end(smallest(late._replace(value=value))))
 
 
 def _may_scale_rewards(log: Log) -> bool:
@@ -171,10 +213,10 @@ CHECKS = (
     ),
     Check(
         "Q-BELOW",
-        "action values are those of one reward",
-        "largest |mean Q| after 60 % of the budget, over the mean reward that returns and lengths "
-        "of episodes imply, for horizons of 20 env steps or more",
-        _one_reward,
+        "action values are those of a few rewards",
+        "largest |mean Q| after 60 % of the budget, over the rewards of up to 20 env steps that "
+        "returns and lengths of episodes imply, for horizons of 10 env steps or more",
+        _far_below,
         _NEEDS,
         "below",
         "convention",
@@ -189,8 +231,25 @@ CHECKS = (
             "steps-too-small": 0.4,
         },
         _SOURCE,
-        limit=REWARDS,
+        limit=LEAST,
         algorithms=OFF_POLICY,
+    ),
+    Check(
+        "Q-ENTROPY",
+        "entropy is worth more than reward",
+        "smallest |mean Q| over the discounted rewards that returns and lengths of episodes imply, "
+        "after 60 % of the budget, where the temperature has not halved, and times the entropy is "
+        "more than a fifth of a reward",
+        _entropy_above,
+        (*_NEEDS, "temperature"),
+        "above",
+        "convention",
+        "Values add up entropy, and the policy learns to act at random: the temperature is too "
+        "large for the rewards.",
+        {"temperature": 0.9, "reward-scale": 0.4, "steps-too-large": 0.1},
+        "two routes to one number; Haarnoja et al. 2018, arXiv:1812.05905, section 5",
+        limit=TIMES,
+        algorithms=("sac",),
     ),
     Check(
         "Q-SIGN",
