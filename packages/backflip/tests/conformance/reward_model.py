@@ -20,6 +20,7 @@ from backflip.rewards.interface import (
     EmbedsClips,
     LabelledComparison,
     ObservedClip,
+    PredictsSpread,
     RewardModel,
 )
 
@@ -340,6 +341,31 @@ def opinions_are_the_predicted_rewards(make: Make, spec: EnvSpec) -> None:
         np.testing.assert_allclose(
             predicted(model, parameters, batch)[:, 0], reward, rtol=1e-3, atol=1e-3
         )
+
+
+@clause
+def spreads_are_those_of_opinions(make: Make, spec: EnvSpec) -> None:
+    """`predict_spread` is optional: a model without it passes."""
+    model, batch = ready(make, spec), some_batch(spec)
+    if not isinstance(model, PredictsSpread):
+        return
+    parameters = fitted(model, [labelled(spec), labelled(spec, 1)])
+    seen = [newest_frame(spec, x) for x in (batch.obs, batch.next_obs)]
+    alive = np.ones(len(batch.valid), bool)
+    clips = [
+        ObservedClip(seen[0][:, i], batch.action[:, i], seen[1][:, i], alive)
+        for i in range(batch.valid.shape[1])
+    ]
+    for row in range(SEEDS):
+        own = row_of(parameters, row)
+        found, opinions = jax.jit(model.predict_spread)(own, batch), model.opinions(own, clips)
+        assert opinions is not None
+        assert opinions.spread.std() > 0
+        close = {"rtol": 1e-3, "atol": 1e-4}
+        np.testing.assert_allclose(found.reward, predicted(model, parameters, batch, row), **close)
+        np.testing.assert_allclose(np.asarray(found.spread).T, opinions.spread, **close)
+    for blank in (model.initial(1), fitted(model, [[], []])):
+        np.testing.assert_array_equal(model.predict_spread(row_of(blank, 0), batch).spread, 0)
 
 
 @clause

@@ -51,6 +51,7 @@ OF_IMAGES = {"auto": AutoRewardModel, "change_map": ChangeMapRewardModel}
 
 
 EMBEDDING = "an_embedding_is_that_of_the_fit"
+SPREAD = "spreads_are_those_of_opinions"
 VARIANTS = ("additive", "additive-7-knots", "auto", "network-half-ties")  # of models tested here
 # The first three have the fit of `intervals` with other features, and `network` takes seconds to
 # compile: most of their clauses are slow tests.
@@ -69,12 +70,13 @@ def is_slow(model: str, clause: str) -> bool:
 
 
 def cases(models: Mapping[str, Any]) -> list[Any]:
-    """Return model and clause; of models without an embedding, without its clause."""
+    """Return model and clause; of models without an optional part, without its clause."""
+    optional = {EMBEDDING: "embed", SPREAD: "predict_spread"}
     return [
         pytest.param(model, clause, marks=pytest.mark.slow if is_slow(model, clause) else ())
         for model in models
         for clause in CLAUSES
-        if clause != EMBEDDING or hasattr(models[model], "embed")
+        if clause not in optional or hasattr(models[model], optional[clause])
     ]
 
 
@@ -246,5 +248,23 @@ def test_a_right_embedding_passes_the_suite() -> None:
     check(EMBEDDING, right, VECTOR)
 
 
+def spreads_in_logits(self, parameters, batch):
+    found = LinearRewardModel.predict_spread(self, parameters, batch)
+    return found._replace(spread=found.spread * parameters.scale)
+
+
+def spreads_of_the_mean_alone(self, parameters, batch):
+    found = LinearRewardModel.predict_spread(self, parameters, batch)
+    return found._replace(spread=jnp.zeros_like(found.spread))
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("broken", [spreads_in_logits, spreads_of_the_mean_alone])
+def test_a_broken_spread_fails_the_suite(broken: Any) -> None:
+    kind = type("Broken", (LinearRewardModel,), {"predict_spread": broken})
+    with pytest.raises(AssertionError):
+        check(SPREAD, kind, VECTOR)
+
+
 def test_every_clause_has_a_broken_model() -> None:
-    assert {clause for clause, _, _ in BROKEN} == set(CLAUSES)
+    assert {clause for clause, _, _ in BROKEN} | {SPREAD} == set(CLAUSES)

@@ -6,6 +6,7 @@ import pytest
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
+from backflip.rewards.interface import EmbedsClips, PredictsSpread, Spread
 from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.network.model import NetworkRewardModel
 from backflip.rewards.registry import RewardModelFailed, make_reward_model
@@ -60,6 +61,15 @@ class Faulty(Whole):
 
     def predict(self, parameters, batch):
         return batch.reward.sum(0)
+
+
+class Embeds(Whole):
+    def embed(self, row, comparisons, clips):
+        return None if row else clips
+
+    def predict_spread(self, parameters, batch):
+        from backflip.rewards.interface import Spread
+        return Spread(parameters, batch)
 """
 
 
@@ -76,6 +86,17 @@ def test_a_class_in_the_current_folder_gets_spec_labels_and_clip_length(tmp_path
     (tmp_path / "my_reward_models.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     assert set(make("my_reward_models:Whole").initial(2)) == {"('vector', 10, 5)"}
+
+
+def test_optional_methods_of_a_class_are_used(tmp_path, monkeypatch):
+    (tmp_path / "my_reward_models.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    model, without = make("my_reward_models:Embeds"), make("my_reward_models:Whole")
+    assert isinstance(model, EmbedsClips)
+    assert isinstance(model, PredictsSpread)
+    assert not isinstance(without, EmbedsClips | PredictsSpread)
+    assert model.embed(1, [], []) is None
+    assert model.predict_spread(1, 2) == Spread(1, 2)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +123,11 @@ def test_a_class_in_the_current_folder_gets_spec_labels_and_clip_length(tmp_path
             "`fit` raised ValueError: no convergence",
         ),
         ("Faulty", lambda model: model.observe(BATCH), "`observe` raised SystemExit: 3"),
+        (
+            "Embeds",
+            lambda model: model.embed(0, [], []),
+            "`embed` must return `Embedding`, got list",
+        ),
     ],
 )
 def test_an_error_in_a_users_method_is_one_line(tmp_path, monkeypatch, name, call, said):

@@ -24,8 +24,8 @@ def label(left_preferred: float) -> LabelledComparison:
 
 
 def exploring_of(driver: Driver, *, before_labels: bool = True) -> Exploring:
-    model: Any = None  # is not asked
-    return Exploring(driver, model, SEEDS, before_labels=before_labels)
+    learned: Any = None  # is not asked
+    return Exploring(driver, learned, SEEDS, before_labels=before_labels)
 
 
 def started(algorithm: str) -> tuple[Driver, Learner]:

@@ -17,7 +17,13 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
-from backflip.rewards.interface import Fitted, LabelledComparison, ObservedClip, Opinions
+from backflip.rewards.interface import (
+    Fitted,
+    LabelledComparison,
+    ObservedClip,
+    Opinions,
+    Spread,
+)
 from backflip.rewards.linear.model import (
     ChangeMapRewardModel,
     ContactsRewardModel,
@@ -69,6 +75,18 @@ class AutoRewardModel:
                 return self._models[number].predict(fitted[number], seen)
 
             return reward
+
+        choices = [of(number) for number in range(len(self._models))]
+        return jax.lax.switch(parameters.chosen, choices, parameters.fitted, batch)
+
+    def predict_spread(self, parameters: AutoParameters, batch: Transition) -> Spread:
+        """Return the reward of each transition by the chosen candidate, and its spread."""
+
+        def of(number: int) -> Callable[[tuple[Any, ...], Transition], Spread]:
+            def spread(fitted: tuple[Any, ...], seen: Transition) -> Spread:
+                return self._models[number].predict_spread(fitted[number], seen)
+
+            return spread
 
         choices = [of(number) for number in range(len(self._models))]
         return jax.lax.switch(parameters.chosen, choices, parameters.fitted, batch)

@@ -165,6 +165,27 @@ class FitsUnlabelled(Protocol):
         ...
 
 
+class Spread(NamedTuple):
+    """Predictions of one seed's reward model for a batch (T, N).
+
+    Attributes:
+        reward: r̂, equal to that of `predict`.
+        spread: σ, the standard deviation over members of each step's reward, in its units.
+    """
+
+    reward: Float[Any, "T N"]
+    spread: Float[Any, "T N"]
+
+
+@runtime_checkable
+class PredictsSpread(Protocol):
+    """A reward model of several members; an optional part of the interface."""
+
+    def predict_spread(self, parameters: Any, batch: Transition) -> Spread:
+        """Return the reward and its spread, for one seed's parameters; a pure function."""
+        ...
+
+
 @runtime_checkable
 class RewardModel(Protocol):
     """A reward model for all seeds of a run, fitted to labelled comparisons.

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, final
 
 import jax
@@ -13,12 +14,14 @@ from backflip.core.types import Transition
 from backflip.core.user_code import find_object
 from backflip.rewards.interface import (
     LABELS_ONLY,
+    Embedding,
     FitSettings,
     Fitted,
     LabelledComparison,
     ObservedClip,
     Opinions,
     RewardModel,
+    Spread,
 )
 from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
 
@@ -35,6 +38,7 @@ REWARD_MODELS = {
 }
 NETWORKS = ("network", "network-half-ties")  # fitted by gradient steps
 METHODS = ("initial", "predict", "observe", "fit", "opinions")
+OPTIONAL = {"embed": (Embedding, type(None)), "predict_spread": (Spread,)}  # and what they return
 
 
 @final
@@ -46,7 +50,8 @@ class RewardModelFailed(UserFacingError):
 class UserRewardModel:
     """A user's reward model, whose errors become one-line messages.
 
-    Every method raises `RewardModelFailed` if the user's method raises an exception.
+    Every method raises `RewardModelFailed` if the user's method raises an exception. It has those
+    optional methods that the user's class has.
 
     Args:
         name: `module:Class`.
@@ -55,6 +60,9 @@ class UserRewardModel:
 
     def __init__(self, name: str, model: RewardModel) -> None:
         self._name, self._model = name, model
+        for method in OPTIONAL:
+            if callable(getattr(model, method, None)):
+                setattr(self, method, partial(self._call_optional, method))
 
     def initial(self, seeds: int) -> Any:
         """Return the user's initial parameters."""
@@ -88,6 +96,14 @@ class UserRewardModel:
     def opinions(self, parameters: Any, clips: Sequence[ObservedClip]) -> Opinions | None:
         """Return the user's opinions."""
         return self._call("opinions", parameters, clips)
+
+    def _call_optional(self, method: str, *arguments: Any) -> Any:
+        """Return what an optional method of the user returns, after a check of its type."""
+        found = self._call(method, *arguments)
+        if not isinstance(found, OPTIONAL[method]):
+            expected, got = OPTIONAL[method][0].__name__, type(found).__name__
+            raise self._failed(f"`{method}` must return `{expected}`, got {got}")
+        return found
 
     def _call(self, method: str, *arguments: Any) -> Any:
         try:

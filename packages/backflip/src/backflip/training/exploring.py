@@ -13,9 +13,9 @@ import numpy as np
 
 from backflip.core.trees import stack_rows
 from backflip.core.types import Transition
-from backflip.drivers.driver import Driver, Learner
+from backflip.drivers.driver import Driver, Learner, RewardFunction
 from backflip.rewards.exploring import MayExplore, exploring_reward
-from backflip.rewards.interface import TIE, LabelledComparison, RewardModel
+from backflip.rewards.interface import TIE, LabelledComparison
 
 
 @final
@@ -24,7 +24,7 @@ class Exploring:
 
     Args:
         driver: of the environment and the algorithm.
-        model: predicts the learned reward.
+        learned: the reward of the seeds that do not explore.
         seeds: the seeds of the run.
         before_labels: whether all seeds explore until their first labels.
 
@@ -33,9 +33,14 @@ class Exploring:
     """
 
     def __init__(
-        self, driver: Driver, model: RewardModel, seeds: Sequence[int], *, before_labels: bool
+        self,
+        driver: Driver,
+        learned: RewardFunction,
+        seeds: Sequence[int],
+        *,
+        before_labels: bool,
     ) -> None:
-        self._driver, self._model, self._seeds = driver, model, seeds
+        self._driver, self._learned, self._seeds = driver, learned, seeds
         self.now = [before_labels] * len(seeds)
 
     def follow(self, comparisons: Sequence[Sequence[LabelledComparison]]) -> None:
@@ -43,15 +48,15 @@ class Exploring:
         self.now = [all(one.left_preferred == TIE for one in of_seed) for of_seed in comparisons]
 
     def parameters(self, reward: Any) -> MayExplore:
-        """Return the parameters of `reward`, from those of the learned reward."""
+        """Return the parameters of `reward`, from those of `learned`."""
         return MayExplore(reward, np.array(self.now))
 
     def reward(self, parameters: MayExplore, batch: Transition) -> Any:
-        """Return the reward of exploring if a seed explores, else the learned reward."""
+        """Return the reward of exploring if a seed explores, else that of `learned`."""
         return jax.lax.cond(
             parameters.explores,
             lambda: exploring_reward(self._driver.spec, batch),
-            lambda: self._model.predict(parameters.model, batch),
+            lambda: self._learned(parameters.model, batch),
         )
 
     def restarted(self, learners: Learner, before: Sequence[bool]) -> Learner:

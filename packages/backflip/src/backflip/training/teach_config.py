@@ -70,6 +70,8 @@ class TeachConfig:
             the networks, and end with the run; not with a replay, whose schedules go on.
         fresh_share: share of the labels that check the reward model on the newest behaviour
             (`backflip.preferences.reward_alarm`).
+        optimism: β, the weight of a bonus where the reward model's members disagree, while queries
+            are still to come (`backflip.training.optimism`); 0 for none.
         demonstration_share: labels that demonstrations add for each query, if there are any
             (`backflip.training.demonstrations`).
         reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `contacts`,
@@ -101,6 +103,7 @@ class TeachConfig:
     restart_at: Fraction = 0.0
     restart_schedules: bool = True
     fresh_share: Fraction = 0.12
+    optimism: Annotated[float, Bounds(0, 10)] = 0.0
     demonstration_share: Fraction = 0.25
     reward_model: str = "intervals"
     crops: Annotated[int, Bounds(0, MOST_CROPS)] = LABELS_ONLY.crops

@@ -12,6 +12,7 @@ from backflip.rewards.interface import RewardModel
 from backflip.rewards.registry import make_reward_model
 from backflip.training.build import Built, build, spec_of
 from backflip.training.initial_labels import Start
+from backflip.training.optimism import refuse_without_spread
 from backflip.training.renamed_settings import NAMES
 from backflip.training.teach_config import TeachConfig, clip_rollouts, teach_settings
 from runshelf.errors import UsageError, shown
@@ -102,11 +103,13 @@ def reward_model_of(config: TeachConfig, built: Built, demonstrated: bool) -> Re
 
     Raises:
         UsageError: no reward model has that name, the class is not a reward model, or the model
-            cannot use the settings of a fit.
+            cannot use the settings of a fit or a bonus for what is unknown.
     """
     labels = config.labels
     if demonstrated:
         labels += round(config.demonstration_share * labels)
-    return make_reward_model(
+    model = make_reward_model(
         config.reward_model, built.driver.spec, labels, config.clip_length, config.fit_settings
     )
+    refuse_without_spread(model, config.optimism)
+    return model

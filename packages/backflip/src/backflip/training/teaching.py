@@ -46,6 +46,7 @@ from backflip.training.fresh_checks import FreshChecks, health_of_checks, metric
 from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
 from backflip.training.label_pictures import write_label_pictures
 from backflip.training.memory import report_replay_memory
+from backflip.training.optimism import Optimism
 from backflip.training.policy import refuse_changed
 from backflip.training.query_choice import Known
 from backflip.training.query_maker import QueryMaker
@@ -131,8 +132,13 @@ class TeachRun:
         name, say = self.config.reward_model, self.session.reporter.say
         self.reward_notes = RewardNotes(name, self.model, self.seeds, say)
         self.asks = asks(self.session.run)
+        queries = [both - fresh for both, fresh in zip(self.due, self.fresh_due, strict=True)]
+        self.optimism = Optimism(self.model, self.config.optimism, queries, len(self.seeds))
         self.exploring = Exploring(
-            self.driver, self.model, self.seeds, before_labels=self.pretrains and self.asks
+            self.driver,
+            self.optimism.reward,
+            self.seeds,
+            before_labels=self.pretrains and self.asks,
         )
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
@@ -311,7 +317,8 @@ class TeachRun:
             self.driver.algorithm, number, len(self.phases), done=done, updates=updates
         )
         keep = self.session.policy_keeper(self.built, done=done)
-        learners, measured = self._run_phase(functions, updates)(learners, reward, report, keep)
+        rewarded = self.optimism.parameters(reward, number)
+        learners, measured = self._run_phase(functions, updates)(learners, rewarded, report, keep)
         checked = self._check_reward()
         health = self.session.log_phase(
             self.built,
@@ -397,7 +404,8 @@ class TeachRun:
             return
         self.answers.set_status("setting up")
         for function in functions.values():
-            jax.block_until_ready(function(jax.tree.map(np.array, learners), reward))
+            rewarded = self.optimism.parameters(reward, 0)
+            jax.block_until_ready(function(jax.tree.map(np.array, learners), rewarded))
         none = [[] for _ in self.seeds]
         self.unlabelled.fit(self.model, reward, none, self._fit_keys(0))
 
@@ -449,7 +457,7 @@ class TeachRun:
     def _function(self, updates: int, reward: RewardFunction | None = None) -> Any:
         return self.driver.phase(
             updates,
-            reward=reward or self.model.predict,
+            reward=reward or self.optimism.reward,
             record_rollouts=min(self.config.clip_rollouts, updates),
             record_envs=self.config.clip_envs,
             pictures=self.pictures,

@@ -25,6 +25,7 @@ from backflip.rewards.interface import (
     LabelledComparison,
     ObservedClip,
     Opinions,
+    Spread,
 )
 from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
 from backflip.rewards.linear.steps import StepCache, Steps
@@ -119,12 +120,36 @@ class LinearRewardModel:
 
     def predict(self, parameters: LinearParameters, batch: Transition) -> Float[Array, "T N"]:
         """Return the predicted reward of a batch; the true reward is not read."""
-        spec, see = self._spec, self.representation.see
 
-        def row(step: tuple[Array, Array, Array]) -> Float[Array, " N"]:
+        def reward(found: Float[Array, "N F"]) -> Float[Array, " N"]:
+            return _reward(parameters, found @ parameters.weights)
+
+        return self._each_step(parameters, batch, reward)
+
+    def predict_spread(self, parameters: LinearParameters, batch: Transition) -> Spread:
+        """Return the reward and the members' spread; κ, as in `opinions`, is that of the batch."""
+
+        def values(found: Float[Array, "N F"]) -> tuple[Any, Any]:
+            return found @ parameters.weights, found @ parameters.members.T
+
+        raw, of_members = self._each_step(parameters, batch, values)
+        spread = _spread(parameters, raw, of_members, batch.valid.astype(raw.dtype))
+        return Spread(_reward(parameters, raw), spread)
+
+    def _each_step(
+        self,
+        parameters: LinearParameters,
+        batch: Transition,
+        of_features: Callable[[Float[Array, "N F"]], Any],
+    ) -> Any:
+        """Return a function of the features of each step, with leading axes (T, N)."""
+        spec, representation = self._spec, self.representation
+
+        def row(step: tuple[Array, Array, Array]) -> Any:
             obs, action, next_obs = step
-            seen = see(newest_frame(spec, obs), newest_frame(spec, next_obs))
-            return self.predict_seen(parameters, seen, action)
+            frames = (newest_frame(spec, x) for x in (obs, next_obs))
+            before, after = representation.see(*frames)
+            return of_features(representation.features(parameters.inputs, before, action, after))
 
         return jax.lax.map(row, (batch.obs, batch.action, batch.next_obs))
 
@@ -209,10 +234,9 @@ class LinearRewardModel:
         found = self._clip_features(parameters.inputs, encoded)
         alive = np.stack([clip.alive for clip in encoded])
         raw, of_members = found @ weights, found @ members.T
-        mean, scale = of_members.mean(-1), np.asarray(parameters.scale)
-        factor = (raw * mean).sum() / max(float(np.square(mean).sum()), 1e-12)
-        reward = _reward(jax.tree.map(np.asarray, parameters), raw)
-        spread = np.abs(factor) * of_members.std(-1) / scale
+        numbers = jax.tree.map(np.asarray, parameters)
+        reward = _reward(numbers, raw)
+        spread = _spread(numbers, raw, of_members, np.ones_like(raw))
         reward, spread = ((x * alive).astype(np.float32) for x in (reward, spread))
         return Opinions(reward, spread, (found * alive[..., None]).sum(1) @ members.T)
 
@@ -363,6 +387,13 @@ def _reward(parameters: LinearParameters, raw: Any) -> Any:
         (dead_zone,) = parameters.sparse
         x, largest = x - x.clip(-dead_zone, dead_zone), LARGEST_SPARSE
     return (x / parameters.scale).clip(-largest, largest)
+
+
+def _spread(parameters: LinearParameters, raw: Any, of_members: Any, counted: Any) -> Any:
+    """Return the spread for w̄ᵀf(x) and each wₘᵀf(x), JAX or NumPy arrays; κ is of counted steps."""
+    mean = of_members.mean(-1)
+    factor = (raw * mean * counted).sum() / (mean * mean * counted).sum().clip(1e-12)
+    return abs(factor) * of_members.std(-1) / parameters.scale
 
 
 def answers_of(comparisons: Sequence[LabelledComparison]) -> tuple[tuple[int, float], ...]:

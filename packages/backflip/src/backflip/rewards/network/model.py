@@ -35,6 +35,7 @@ from backflip.rewards.interface import (
     LabelledComparison,
     ObservedClip,
     Opinions,
+    Spread,
 )
 from backflip.rewards.measures import LARGEST_REWARD, label_metrics, reward_metrics, scale_of
 from backflip.rewards.network.architecture import (
@@ -114,15 +115,19 @@ class NetworkRewardModel:
 
     def predict(self, parameters: NetworkParameters, batch: Transition) -> Float[Array, "T N"]:
         """Return the predicted reward of a batch; the true reward is not read."""
+        return self.predict_spread(parameters, batch).reward
+
+    def predict_spread(self, parameters: NetworkParameters, batch: Transition) -> Spread:
+        """Return the predicted reward of a batch and the members' spread."""
         spec = self._spec
 
-        def row(step: tuple[Array, Array, Array]) -> Float[Array, " N"]:
+        def row(step: tuple[Array, Array, Array]) -> Spread:
             obs, action, next_obs = step
             before, after = (
                 observation_vectors(spec, newest_frame(spec, x)) for x in (obs, next_obs)
             )
             outputs = member_outputs(spec, parameters, before, action, after)
-            return _reward(parameters, outputs)
+            return _scaled_outputs(parameters, outputs)
 
         return jax.lax.map(row, (batch.obs, batch.action, batch.next_obs))
 
@@ -185,9 +190,8 @@ class NetworkRewardModel:
         encoded = [self._clips.encode(clip) for clip in clips]
         outputs = apply_to_steps(partial(_outputs, self._spec, parameters), encoded)
         alive = np.stack([clip.alive for clip in encoded])
-        scaled = (outputs - parameters.member_offset) / parameters.member_scale
-        reward = np.asarray(_reward(parameters, jnp.asarray(outputs))) * alive
-        spread = np.asarray(scaled.std(-1) / parameters.scale * alive, np.float32)
+        reward, spread = _scaled_outputs(parameters, jnp.asarray(outputs))
+        reward, spread = (np.asarray(x) * alive for x in (reward, spread))
         return Opinions(reward, spread, (outputs * alive[..., None]).sum(1))
 
     def _width(self, ensemble: Ensemble) -> dict[str, float]:
@@ -273,17 +277,16 @@ def _fit_seeds(
     return jax.lax.map(one, (data, starts, keys))
 
 
-def _reward(
-    parameters: NetworkParameters, outputs: Float[Array, "*steps M"]
-) -> Float[Array, "*steps"]:
-    """Return the reward for the members' outputs."""
+def _scaled_outputs(parameters: NetworkParameters, outputs: Float[Array, "*steps M"]) -> Spread:
+    """Return the reward and its spread for the members' outputs, of the shape of the steps."""
     shape = (*(1,) * (outputs.ndim - 1), -1)
     offset, scale = (
         jnp.reshape(x, shape) for x in (parameters.member_offset, parameters.member_scale)
     )
     members = (outputs - offset) / scale
     reward = (members.mean(-1) - parameters.offset) / parameters.scale
-    return jnp.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
+    clipped = jnp.clip(reward, -LARGEST_REWARD, LARGEST_REWARD)
+    return Spread(clipped, members.std(-1) / parameters.scale)
 
 
 def _scaled(ensemble: Ensemble, labelled: Labelled) -> tuple[NetworkParameters, dict[str, float]]:
