@@ -9,6 +9,7 @@ from backflip.doctor.checks import (
     policy,
     preferences,
     returns,
+    rewards,
     settings,
     values,
     values_and_returns,
@@ -16,7 +17,7 @@ from backflip.doctor.checks import (
 
 _FILES = (
     *(policy, values, action_values, values_and_returns, optimising),
-    *(settings, returns, paths, preferences, machine),
+    *(settings, returns, rewards, paths, preferences, machine),
 )
 CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
 BY_ID = {check.id: check for check in CHECKS}

@@ -1,20 +1,15 @@
-"""Checks of returns, episodes and rewards."""
+"""Checks of returns and episodes."""
 
 import numpy as np
-from jaxtyping import Bool, Int
 
 from backflip.doctor.check import Check, Running
 from backflip.doctor.healthy_returns import healthy_return, patience
-from backflip.doctor.log import Log, Signal, Values
+from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import (
     after,
-    at_the_end,
     largest,
-    log10_of,
     noise_of,
     or_none,
-    ratio,
-    reward_size,
     smoothed,
     together,
 )
@@ -23,9 +18,8 @@ from backflip.doctor.rolling_means import FIRST, error_of_change
 NEVER = 0.1  # share of the budget
 SUSTAINED = 0.1
 REAL = 10.0  # a rise of less than so much noise is none
-EARLY, LATE = 0.2, 0.5
+LATE = 0.5
 FIRST_OF_DQN = 20_000  # env steps in which greedy actions of sound runs can be worse than random
-LEAST = -12.0  # log10 of rewards that are zeros up to rounding
 LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # always, if there are any
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 
@@ -130,110 +124,6 @@ def _late_episode(log: Log) -> Running | None:
     return or_none(Running(found.x, none))
 
 
-def _per_step(log: Log) -> Signal:
-    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
-    return together(returns, lengths, ratio)
-
-
-def _other_sign(log: Log) -> Running | None:
-    """Return the share of updates so far at which mean reward and true reward differ in sign.
-
-    Both are means per env step since the start: an episode ends updates after its rewards.
-    """
-    if log.teaches:
-        return None
-    true, used = _true_mean(log), _mean_so_far(log.signals["reward_mean"])
-    pair = together(true, used, lambda one, other: np.sign(one) != np.sign(other))
-    strong = together(true, used, lambda one, other: _is_large(one) & _is_large(other))
-    chosen = (strong.y == 1) & (pair.x >= EARLY * log.budget)
-    if chosen.sum() < 5:
-        return None
-    wrong = pair.y[chosen].astype(float)
-    return or_none(Running(pair.x[chosen], np.cumsum(wrong) / np.arange(1, len(wrong) + 1)))
-
-
-def _true_mean(log: Log) -> Signal:
-    """Return the return of all episodes so far over their length, where an episode ended.
-
-    Without the number of episodes, all updates count alike.
-    """
-    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
-    if log.has("episodes"):
-        returns = together(returns, log.signals["episodes"], np.multiply)
-        lengths = together(lengths, log.signals["episodes"], np.multiply)
-    return together(_sum_so_far(returns), _sum_so_far(lengths), ratio)
-
-
-def _sum_so_far(signal: Signal) -> Signal:
-    """Return the sum of the values so far, where there is a value."""
-    known = np.isfinite(signal.y)
-    return signal._replace(x=signal.x[known], y=np.cumsum(signal.y[known]))
-
-
-def _mean_so_far(signal: Signal) -> Signal:
-    """Return the mean of the values so far."""
-    total = _sum_so_far(signal)
-    return total._replace(y=total.y / np.arange(1, len(total.y) + 1))
-
-
-def _is_large(values: Values) -> Bool[np.ndarray, " n"]:
-    """Return where values are above a twentieth of the largest; the sign of others is noise."""
-    size = np.abs(values)
-    return size > 0.05 * float(np.fmax.reduce(size, initial=0.0))
-
-
-def _unrelated(log: Log) -> Running | None:
-    """Return the rank correlation of mean rewards with true rewards per env step, over updates.
-
-    Nothing where rewards are divided by a running deviation, or may be: that grows while returns
-    do, so that the mean falls while the true reward rises.
-    """
-    if log.teaches or log.settings.get("normalize_rewards", log.library != "backflip"):
-        return None
-    one, other = _per_step(log), log.signals["reward_mean"]
-    pair = together(one, other, lambda true, _: true)
-    used = together(one, other, lambda _, mean: mean)
-    known = np.isfinite(pair.y) & np.isfinite(used.y)
-    true, mean = pair.y[known], used.y[known]
-    if len(true) < 20 or np.ptp(true) < 0.05 * np.abs(true).max() or np.ptp(mean) == 0:
-        return None
-    value = float(np.corrcoef(_ranks(true), _ranks(mean))[0, 1])
-    return Running(pair.x[known][-1:], np.asarray([value]))
-
-
-def _ranks(values: Values) -> Int[np.ndarray, " n"]:
-    return np.argsort(np.argsort(values))
-
-
-def _reward_constant(log: Log) -> Running | None:
-    """Return the range of the rewards so far over their size."""
-    least, most = log.signals["reward_min"], log.signals["reward_max"]
-    spread = together(least, most, lambda low, high: high - low)
-    lowest, highest = np.fmin.accumulate(least.y), np.fmax.accumulate(most.y)
-    if len(lowest) != len(spread.y):
-        return None
-    size = np.maximum(np.maximum(np.abs(lowest), np.abs(highest)), 1e-12)
-    return or_none(after(log, NEVER, at_the_end(Running(spread.x, (highest - lowest) / size))))
-
-
-def _never_rewarded(log: Log) -> Running | None:
-    """Return the largest |r| so far."""
-    size = reward_size(log)
-    return or_none(after(log, LATE, largest(Running(size.x, size.y))))
-
-
-def _reward_large(log: Log) -> Running | None:
-    size = reward_size(log)
-    return or_none(log10_of(largest(Running(size.x, size.y))))
-
-
-def _reward_small(log: Log) -> Running | None:
-    found = _reward_large(log)
-    if found is None or found.value[-1] < LEAST:  # no reward at all: REW-ZERO
-        return None
-    return or_none(after(log, EARLY, at_the_end(found)))
-
-
 def _length_constant(log: Log) -> Running | None:
     """Return the spread of the lengths so far over their size, of episodes below any limit."""
     least, most = log.signals["episode_length_min"], log.signals["episode_length_max"]
@@ -243,18 +133,6 @@ def _length_constant(log: Log) -> Running | None:
     if not known.any() or limit is None or np.nanmax(most.y) >= limit:
         return None
     return or_none(after(log, NEVER, largest(Running(spread.x[known], spread.y[known]))))
-
-
-def _obs_large(log: Log) -> Running | None:
-    if log.settings.get("normalize_obs") is True:
-        return None
-    mean, deviation = log.signals["obs_abs_mean"], log.signals["obs_std_max"]
-    return or_none(log10_of(largest(smoothed(together(mean, deviation, np.maximum)))))
-
-
-def _obs_small(log: Log) -> Running | None:
-    found = log10_of(largest(smoothed(log.signals["obs_std_max"])))
-    return or_none(after(log, NEVER, found))
 
 
 CHECKS = (
@@ -428,121 +306,5 @@ CHECKS = (
         _JONES,
         limit=1e-9,
         says="warning",
-    ),
-    Check(
-        "REW-SIGN",
-        "learned and true reward have different signs",
-        "share of updates so far at which the mean reward that is learned from has another sign "
-        "than the mean of return over length, after 20 % of the budget",
-        _other_sign,
-        ("episode_return_mean", "episode_length_mean", "reward_mean"),
-        "above",
-        "convention",
-        "The algorithm learns from a reward with another sign or shift than the true one. A shift "
-        "changes whether it is good to stay alive.",
-        {"reward-sign": 0.95, "reward-model": 0.1},
-        "J. Schulman: scale rewards, but do not shift them",
-        limit=0.5,
-    ),
-    Check(
-        "REW-UNRELATED",
-        "learned and true reward do not move together",
-        "rank correlation over updates of the mean reward with return over length; not if rewards "
-        "are scaled by running statistics, or may be",
-        _unrelated,
-        ("episode_return_mean", "episode_length_mean", "reward_mean"),
-        "below",
-        "calibrated",
-        "The reward that the algorithm receives is not the environment's.",
-        {"reward-sign": 0.7, "no-reward-signal": 0.6, "replay": 0.2},
-        "two routes to one number",
-        least_margin=0.3,
-        is_pooled=True,
-    ),
-    Check(
-        "REW-CONST",
-        "all rewards are equal",
-        "range of the rewards so far over their size, after 10 % of the budget",
-        _reward_constant,
-        ("reward_min", "reward_max"),
-        "below",
-        "convention",
-        "Returns then differ by the length of episodes alone.",
-        {"no-reward-signal": 0.7, "unlucky-or-slow": 0.2},
-        "RLDebugger",
-        limit=1e-9,
-        says="remark",
-        healthy_share=0.3,
-    ),
-    Check(
-        "REW-ZERO",
-        "there never was a reward",
-        "largest |r| that the algorithm learns from, after half the budget",
-        _never_rewarded,
-        ("reward_min", "reward_max"),
-        "below",
-        "convention",
-        "For half the budget, the algorithm has learned from zeros.",
-        {"no-reward-signal": 0.9, "unlucky-or-slow": 0.3},
-        "J. Schulman: if a random policy never does the right thing, learning does neither",
-        limit=1e-12,
-        says="warning",
-    ),
-    Check(
-        "REW-LARGE",
-        "rewards are large",
-        "decimal logarithm of the largest |r| that the algorithm learns from",
-        _reward_large,
-        ("reward_min", "reward_max"),
-        "above",
-        "calibrated",
-        "Losses grow with the square of rewards, and settings are made for rewards near 1.",
-        {"reward-scale": 0.95},
-        "Henderson et al. 2018, arXiv:1709.06560",
-        least_margin=1.0,
-        is_pooled=True,
-    ),
-    Check(
-        "REW-SMALL",
-        "rewards are tiny",
-        "decimal logarithm of the largest |r| that the algorithm learns from, after 20 % of the "
-        "budget",
-        _reward_small,
-        ("reward_min", "reward_max"),
-        "below",
-        "calibrated",
-        "Entropy bonus and rounding outweigh rewards of this size.",
-        {"reward-scale": 0.8, "no-reward-signal": 0.8},
-        "Henderson et al. 2018, arXiv:1709.06560",
-        least_margin=1.0,
-        is_pooled=True,
-    ),
-    Check(
-        "OBS-LARGE",
-        "observations are far from unit scale",
-        "decimal logarithm of the largest mean or deviation of observed numbers, not normalised",
-        _obs_large,
-        ("obs_abs_mean", "obs_std_max"),
-        "above",
-        "calibrated",
-        "Layers are made for inputs of mean 0 and deviation 1.",
-        {"observations": 0.9},
-        "J. Schulman; Stable-Baselines3 issue 1801",
-        least_margin=1.0,
-        is_pooled=True,
-    ),
-    Check(
-        "OBS-CONST",
-        "observations hardly change",
-        "decimal logarithm of the largest deviation of an observed number",
-        _obs_small,
-        ("obs_std_max",),
-        "below",
-        "calibrated",
-        "The policy sees the same input in every state.",
-        {"observations": 0.9},
-        "RLDebugger",
-        least_margin=1.0,
-        is_pooled=True,
     ),
 )
