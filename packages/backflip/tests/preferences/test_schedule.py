@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.preferences.schedule import fresh_schedule, label_schedule
+from backflip.preferences.schedule import fresh_schedule, label_schedule, queries_due
 
 LABELS, PHASES = st.integers(1, 2000), st.integers(1, 100)
 
@@ -58,3 +58,27 @@ def test_fresh_pairs_are_spread_over_all_rounds_after_the_first(pairs, phases):
 
 def test_one_phase_has_no_fresh_pairs():
     assert fresh_schedule(0, 1) == [0]
+
+
+@given(
+    count=st.integers(0, 300),
+    phases=st.integers(1, 40),
+    unit=st.integers(1, 6),
+    learns=st.booleans(),
+    explores=st.booleans(),
+)
+def test_all_queries_are_due_in_some_round(count, phases, unit, learns, explores):
+    learns = learns or explores  # exploring is learning
+    due = queries_due(count, phases, unit, 0.12, learns_first=learns, explores_first=explores)
+    assert len(due.every) == len(due.fresh) == phases
+    assert sum(due.every) == (0 if phases == 1 and learns else count)
+    assert min(due.others) >= 0
+    assert due.every[0] == 0 or not learns
+    assert sum(due.fresh) == (round(0.12 * count) if phases > 1 + explores else 0)
+
+
+def test_three_rounds_by_hand():
+    assert queries_due(100, 3, 1, 0.12) == ([22, 46, 32], [0, 6, 6])
+    assert queries_due(100, 3, 1, 0.12, learns_first=True) == ([0, 28, 72], [0, 6, 6])
+    exploring = queries_due(100, 3, 1, 0.12, learns_first=True, explores_first=True)
+    assert exploring == ([0, 22, 78], [0, 0, 12])

@@ -1,10 +1,56 @@
 """The number of queries after each phase. Needs no JAX."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 FIRST_SHARE = 0.25  # of all labels, on clips of a random policy: arXiv:1706.03741, appendix A.1
 HALVED_AFTER = 0.25  # of all phases, after which the rate has halved
 LAST_SHARE = 0.4  # of all phases, at the end, without queries
+
+
+class Due(NamedTuple):
+    """The number of queries before phase 1, after phase 1, ..., after the last but one.
+
+    Attributes:
+        every: all queries.
+        fresh: the fresh pairs among them.
+    """
+
+    every: list[int]
+    fresh: list[int]
+
+    @property
+    def others(self) -> list[int]:
+        """The queries that are no fresh pairs."""
+        return [every - fresh for every, fresh in zip(*self, strict=True)]
+
+
+def queries_due(
+    count: int,
+    phases: int,
+    unit: int,
+    fresh_share: float,
+    *,
+    learns_first: bool = False,
+    explores_first: bool = False,
+) -> Due:
+    """Return the queries of each round.
+
+    Args:
+        count: the total number of queries.
+        phases: the number of training phases, at least 1.
+        unit: queries that are asked together.
+        fresh_share: share of the queries that are fresh pairs.
+        learns_first: whether there are no queries before phase 1.
+        explores_first: whether phase 1 explores; then its behaviour is not checked by fresh pairs.
+    """
+    pairs = round(fresh_share * count) if phases > 1 + explores_first else 0
+    fresh = [0] * explores_first + fresh_schedule(pairs, phases - explores_first)
+    later = phases - learns_first
+    others = label_schedule(count - sum(fresh), later, unit) if later else []
+    others = [0] * learns_first + others
+    return Due([sum(both) for both in zip(others, fresh, strict=True)], fresh)
 
 
 def label_schedule(labels: int, phases: int, unit: int = 1) -> list[int]:

@@ -7,7 +7,6 @@ checkpoint and repeats no query.
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.drivers.driver import Learner, RewardFunction
 from backflip.drivers.learning import env_steps_after
-from backflip.envs.views.clip_strip import clip_strip_png
 from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.careless import careless_people
 from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
@@ -28,7 +26,7 @@ from backflip.preferences.drawer import Drawer
 from backflip.preferences.kept_labels import LabelHash
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
-from backflip.preferences.schedule import fresh_schedule, label_schedule
+from backflip.preferences.schedule import Due, queries_due
 from backflip.rewards.interface import (
     TIE,
     TIE_WIDTH,
@@ -60,18 +58,11 @@ from backflip.training.reward_picture import reward_picture
 from backflip.training.session import Session
 from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_more import asks
-from backflip.training.teaching_picture import (
-    DURING_SHARE,
-    PICTURE,
-    animation,
-    keep_during,
-    kept_during,
-)
+from backflip.training.teaching_picture import DURING_SHARE, draw_clips, keep_during
 from backflip.training.unlabelled import Pairs, Unlabelled
 from runshelf.errors import UserFacingError
 from runshelf.store.writing import replace_file
 
-CLIPS = "clips.png"
 RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
 # Most env steps of each seed and record that get a picture, where the environment draws itself: to
 # choose clips from if the teacher sees them, else for the picture at the end of teaching.
@@ -123,7 +114,8 @@ class TeachRun:
         share = 0.0 if self.before.updates else self.config.restart_at
         self.restart_phase = restart_phase(share, len(self.phases))
         self.start = Start(**self.session.run.config.get("start", {}))
-        self.due, self.fresh_due = self._queries_due()
+        due = self._queries_due()
+        self.due, self.fresh_due = due.every, due.fresh
         self.demonstrations = Demonstrations(
             self.session.run, spec, self.config, self.store, self.due
         )
@@ -132,8 +124,7 @@ class TeachRun:
         name, say = self.config.reward_model, self.session.reporter.say
         self.reward_notes = RewardNotes(name, self.model, self.seeds, say)
         self.asks = asks(self.session.run)
-        queries = [both - fresh for both, fresh in zip(self.due, self.fresh_due, strict=True)]
-        self.optimism = Optimism(self.model, self.config.optimism, queries, len(self.seeds))
+        self.optimism = Optimism(self.model, self.config.optimism, due.others, len(self.seeds))
         self.exploring = Exploring(
             self.driver,
             self.optimism.reward,
@@ -158,26 +149,24 @@ class TeachRun:
         most = PICTURES_TO_CHOOSE if self.source.shows_clips else PICTURES_TO_KEEP
         self.pictures = max(most, 4 * self.config.clip_length)
 
-    def _queries_due(self) -> tuple[list[int], list[int]]:
-        """Return the number of queries before phase 1, after phase 1, ..., and of fresh ones.
+    def _queries_due(self) -> Due:
+        """Return the queries of each round.
 
         A child begins with a phase of learning, whose clips its first queries are about, and with
         the open queries of its parent. So does, without such queries, a run that explores first.
         """
-        phases, before = len(self.phases), self.before
+        before = self.before
         count = self.config.labels - self.start.labels
         if before.updates:
             count = self.config.labels - before.labels - before.open_queries
-        later = bool(before.updates or self.pretrains)
-        fresh_pairs = round(self.config.fresh_share * count) if phases > 1 + self.pretrains else 0
-        fresh = fresh_schedule(fresh_pairs, phases - self.pretrains)
-        fresh = [0, *fresh] if self.pretrains else fresh
-        others, unit = count - sum(fresh), self.config.queries_at_once
-        if not later:
-            due = label_schedule(others, phases, unit)
-        else:
-            due = [0, *label_schedule(others, phases - 1, unit)] if phases > 1 else [0]
-        return [sum(both) for both in zip(due, fresh, strict=True)], fresh
+        return queries_due(
+            count,
+            len(self.phases),
+            self.config.queries_at_once,
+            self.config.fresh_share,
+            learns_first=bool(before.updates or self.pretrains),
+            explores_first=self.pretrains,
+        )
 
     def _queried_run(self) -> QueriedRun:
         """Return the run for the answer source."""
@@ -333,7 +322,7 @@ class TeachRun:
         self._make_queries(record, reward, number + 1)
         self.unlabelled.follow(record, env_steps)
         if number + 1 == len(self.phases):
-            self._draw_clips(record)
+            self._draw_clips(row_of(record, 0))
             self._measure_reward(record, reward)
         elif number == len(self.phases) // DURING_SHARE:
             keep_during(self.session.folder, row_of(record, 0), self.config.clip_length)
@@ -528,19 +517,10 @@ class TeachRun:
 
     def _draw_clips(self, after: Transition) -> None:
         """Draw clips of the first seed before, during and after teaching."""
-        before = self.first_clip
-        now = episode_start(row_of(after, 0), self.config.clip_length)
-        if before is None or now is None:
-            return
+        before, now = self.first_clip, episode_start(after, self.config.clip_length)
         labels = self.store.counts().labels // len(self.seeds)  # people may stop before the budget
-        captions = ["before: a random policy", f"after {labels} labels"]
-        shown = [np.asarray(clip.obs) for clip in (before, now)]
-        replace_file(self.session.folder, CLIPS, clip_strip_png(shown, captions))
-        during = kept_during(self.session.folder)
-        clips = {"before": before, "during": during, f"after {labels} labels": now}
-        with suppress(UserFacingError):  # some machines cannot draw; the strip is there anyway
-            movies = {name: self.drawer.movie(clip) for name, clip in clips.items() if clip}
-            replace_file(self.session.folder, PICTURE, animation(movies))
+        if before is not None and now is not None:
+            draw_clips(self.session.folder, self.drawer, before, now, labels)
 
     def _measure_reward(self, record: Transition, reward: Any) -> None:
         """Write the measures of the learned reward and their picture into the run's folder."""

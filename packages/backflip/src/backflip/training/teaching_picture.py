@@ -1,4 +1,4 @@
-"""The animated picture of a run of `teach`: clips before, during and after teaching, side by side.
+"""The pictures of a run of `teach`: clips before, during and after teaching, side by side.
 
 A clip of early training is kept in the run's folder until the end, so that a resumed run
 draws the same picture.
@@ -6,6 +6,7 @@ draws the same picture.
 
 import io
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from backflip.core.types import Transition
+from backflip.envs.views.clip_strip import clip_strip_png
 from backflip.envs.views.film import Movie
 from backflip.preferences.clips import Clip, episode_start, from_arrays, to_arrays
+from backflip.preferences.drawer import Drawer
+from runshelf.errors import UserFacingError
 from runshelf.store.opening import read_whole
 from runshelf.store.writing import replace_file
 
+CLIPS = "clips.png"
 PICTURE = "teaching.webp"
 DURING = "clip-during.npz"
 PANEL_WIDTH, GAP = 240, 6  # pixels of a movie, and between two movies
@@ -28,6 +33,25 @@ FORMATS = {".webp": "WEBP", ".gif": "GIF"}  # of moving pictures: Pillow's name 
 DURING_SHARE = 8  # the clip "during" is of the phase after one eighth of all phases
 MOST_FPS = 15.0  # more frames make the file larger and the movement no clearer
 PAUSE = 0.7  # seconds that the last frame stays
+
+
+def draw_clips(folder: Path, drawer: Drawer, before: Clip, now: Clip, labels: int) -> None:
+    """Draw clips before, during and after teaching: a strip, and a moving picture.
+
+    Args:
+        folder: the run's folder, which has the clip of `keep_during`.
+        drawer: draws the environment.
+        before: a clip of the random policy.
+        now: a clip of the trained policy.
+        labels: the number of labels of each seed.
+    """
+    captions = ["before: a random policy", f"after {labels} labels"]
+    shown = [np.asarray(clip.obs) for clip in (before, now)]
+    replace_file(folder, CLIPS, clip_strip_png(shown, captions))
+    clips = {"before": before, "during": kept_during(folder), f"after {labels} labels": now}
+    with suppress(UserFacingError):  # some machines cannot draw; the strip is there anyway
+        movies = {name: drawer.movie(clip) for name, clip in clips.items() if clip}
+        replace_file(folder, PICTURE, animation(movies))
 
 
 def keep_during(folder: Path, record: Transition, length: int) -> None:
