@@ -60,6 +60,7 @@ from backflip.training.teach_config import TeachConfig
 from backflip.training.teach_more import asks
 from backflip.training.teaching_picture import DURING_SHARE, draw_clips, keep_during
 from backflip.training.unlabelled import Pairs, Unlabelled
+from backflip.training.who_teaches import who_answers, who_taught
 from runshelf.errors import UserFacingError
 from runshelf.store.writing import replace_file
 
@@ -67,12 +68,6 @@ RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
 # Most env steps of each seed and record that get a picture, where the environment draws itself: to
 # choose clips from if the teacher sees them, else for the picture at the end of teaching.
 PICTURES_TO_CHOOSE, PICTURES_TO_KEEP = 1_024, 128
-HOW_ANSWERED = {
-    "human": ", on the page",
-    "terminal": ", in this terminal",
-    "oracle": ", by the true reward",
-    "noisy": ", by the true reward, with mistakes",
-}
 LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": TIE}
 
 
@@ -244,25 +239,14 @@ class TeachRun:
     def _who_answers(self) -> str:
         if not self.asks:
             return self._teacher()
-        how = HOW_ANSWERED.get(self.source.teacher.partition(":")[0], "")
         queries = sum(self.due) + self.before.open_queries
-        asked = {
-            "compare": "answers",
-            "rank": f"ranks {self.config.clips_at_once} clips at once, for",
-            "rate": f"rates clips in sets of {self.config.clips_at_once}, for",
-        }[self.config.ask]
-        return f"{self.source.teacher} {asked} {queries} queries of each seed{how}"
+        return who_answers(self.source.teacher, self.config, queries)
 
     def _teacher(self) -> str:
         """Return who teaches, for the user."""
-        if self.start.reward_from:
-            return f"no queries: the reward model of `{self.start.reward_from}` teaches"
-        if self.before.labels and not self.asks:
-            by = self.session.run.config["teacher"]
-            return f"no queries: {self.before.labels} earlier labels of each seed ({by}) teach"
-        if not self.asks:
-            return "no queries: all labels are imported"
-        return self.source.teacher
+        if self.asks:
+            return self.source.teacher
+        return who_taught(self.session.run, self.start, self.before)
 
     def _begin(self) -> tuple[Learner, Any, int]:
         """Return learners, reward parameters and the number of finished phases."""
