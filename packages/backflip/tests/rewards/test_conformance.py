@@ -20,6 +20,7 @@ from backflip.rewards.linear.model import (
     FewKnotsRewardModel,
     IntervalRewardModel,
     LinearRewardModel,
+    PlaceMapRewardModel,
 )
 from backflip.rewards.network.model import HalfTieNetworkRewardModel, NetworkRewardModel
 
@@ -47,7 +48,11 @@ MODELS = {
     "network-half-ties": HalfTieNetworkRewardModel,
     "own": Own,
 }
-OF_IMAGES = {"auto": AutoRewardModel, "change_map": ChangeMapRewardModel}
+OF_IMAGES = {
+    "auto": AutoRewardModel,
+    "change_map": ChangeMapRewardModel,
+    "place_map": PlaceMapRewardModel,
+}
 
 
 EMBEDDING = "an_embedding_is_that_of_the_fit"
@@ -55,7 +60,7 @@ SPREAD = "spreads_are_those_of_opinions"
 VARIANTS = ("additive", "additive-7-knots", "auto", "network-half-ties")  # of models tested here
 # The first three have the fit of `intervals` with other features, and `network` takes seconds to
 # compile: most of their clauses are slow tests.
-FEW_QUICK_CLAUSES = ("linear", "contacts", "change_map", "network")
+FEW_QUICK_CLAUSES = ("linear", "contacts", "change_map", "place_map", "network")
 QUICK_CLAUSES = (
     "rewards_are_finite_numbers_of_each_transition",
     "the_true_reward_is_not_read",

@@ -35,6 +35,7 @@ REWARD_MODELS = {
     "linear": "backflip.rewards.linear.model:LinearRewardModel",
     "network": "backflip.rewards.network.model:NetworkRewardModel",
     "network-half-ties": "backflip.rewards.network.model:HalfTieNetworkRewardModel",
+    "place_map": "backflip.rewards.linear.model:PlaceMapRewardModel",
 }
 NETWORKS = ("network", "network-half-ties")  # fitted by gradient steps
 METHODS = ("initial", "predict", "observe", "fit", "opinions")

@@ -75,7 +75,8 @@ class TeachConfig:
         demonstration_share: labels that demonstrations add for each query, if there are any
             (`backflip.training.demonstrations`).
         reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `contacts`,
-            `intervals`, `linear`, `network`, `network-half-ties`, or `module:Class` for your own.
+            `intervals`, `linear`, `network`, `network-half-ties`, `place_map`, or `module:Class`
+            for your own.
         crops: cropped copies of each label in a fit of a network
             (`backflip.rewards.network.crops`).
         shortest_crop: the least length of a crop, as a share of a clip.

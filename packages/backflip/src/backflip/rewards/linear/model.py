@@ -44,6 +44,7 @@ from backflip.rewards.representations.collapse import has_collapsed
 from backflip.rewards.representations.contacts import Contacts
 from backflip.rewards.representations.interface import Inputs, Representation, Seen
 from backflip.rewards.representations.intervals import IntervalFeatures
+from backflip.rewards.representations.place_map import PlaceMap
 from backflip.rewards.representations.slow import SlowFeatures
 
 SMALLEST_VARIANCE = 1e-20  # of a weight, where it divides
@@ -343,6 +344,13 @@ class ChangeMapRewardModel(LinearRewardModel):
 
     representation_of = ChangeMap
     sparse = True
+
+
+@final
+class PlaceMapRewardModel(LinearRewardModel):
+    """The linear model of what is where in an image, and where it changes."""
+
+    representation_of = PlaceMap
 
 
 @final

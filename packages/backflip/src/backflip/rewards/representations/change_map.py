@@ -96,18 +96,23 @@ def change_maps(spec: EnvSpec, obs: Any, next_obs: Any) -> UInt8[Array, "B D"]:
     limit = LARGEST_CHANGE * float(spec.observation.high.max())
     change = jnp.abs(next_obs.astype(jnp.float32) - obs.astype(jnp.float32))
     change = jnp.minimum(change / limit, 1.0)
-    if _merges(spec):
+    if merges(spec):
         change = change.max(-1, keepdims=True)
-    rows, columns = (jnp.asarray(_window(side)) for side in obs.shape[1:3])
+    return pooled(change)
+
+
+def pooled(images: Float[Any, "B H W C"]) -> UInt8[Array, "B D"]:
+    """Return images of [0, 1], blurred and pooled to a map of bytes."""
+    rows, columns = (jnp.asarray(_window(side)) for side in images.shape[1:3])
     # One large product along the rows of all images: twice as fast as one product for each.
-    pooled = jnp.swapaxes(change, 2, 3) @ columns.T
-    pooled = jnp.einsum("bhcs,rh->brsc", pooled, rows)
-    return jnp.rint(pooled * BYTE).astype(jnp.uint8).reshape(obs.shape[0], -1)
+    found = jnp.swapaxes(images, 2, 3) @ columns.T
+    found = jnp.einsum("bhcs,rh->brsc", found, rows)
+    return jnp.rint(found * BYTE).astype(jnp.uint8).reshape(images.shape[0], -1)
 
 
 def map_size(spec: EnvSpec) -> int:
     """Return D, how many numbers a map has."""
-    return _cells(spec) * (1 if _merges(spec) else frame_channels(spec))
+    return _cells(spec) * (1 if merges(spec) else frame_channels(spec))
 
 
 def _cells(spec: EnvSpec) -> int:
@@ -115,7 +120,8 @@ def _cells(spec: EnvSpec) -> int:
     return min(height, SMALL_SIDE) * min(width, SMALL_SIDE)
 
 
-def _merges(spec: EnvSpec) -> bool:
+def merges(spec: EnvSpec) -> bool:
+    """Return whether all channels are one channel of a map, because there are many."""
     return _cells(spec) * frame_channels(spec) > MOST_NUMBERS
 
 
