@@ -8,6 +8,7 @@ from packages.backflip.tests.training.test_teach_algorithms import saved, tiny
 
 from backflip.rewards.interface import Spread
 from backflip.training.optimism import Optimism, shares_to_come
+from backflip.training.teach_setup import resolve_teaching
 from runshelf.errors import UsageError
 
 BATCH: Any = "a batch"
@@ -65,6 +66,21 @@ def test_a_bonus_changes_what_the_agent_learns_and_not_what_is_saved(
     assert without.keys() == bonus.keys()
     policies = [name for name in without if "learners" in name]
     assert any(not np.array_equal(without[name], bonus[name]) for name in policies)
+
+
+def resolved(algorithm: str, env: str, **settings: Any) -> float:
+    config, built = resolve_teaching(algorithm, env, {}, settings, 20_000, 100)
+    built.driver.close()
+    return config.optimism
+
+
+def test_a_bonus_is_the_default_where_it_was_shown_to_help() -> None:
+    own = "docs.examples.reward_model:MyRewardModel"
+    assert resolved("sac", "Reacher-v5") == resolved("td3", "Reacher-v5") == 1.0
+    assert resolved("ppo", "Reacher-v5") == resolved("sac", "Pendulum-v1") == 0.0
+    assert resolved("sac", "Reacher-v5", optimism=0.0) == 0.0
+    assert resolved("sac", "Reacher-v5", reward_model=own) == 0.0
+    assert resolved("dqn", "CartPole-v1") == 0.0
 
 
 def test_a_model_of_ones_own_has_no_bonus(tmp_path: Any) -> None:

@@ -202,7 +202,9 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
         return dict(learning), dict(teaching)
     # A new start was measured with PPO; a replay lets others learn the newest reward without one.
     others = {name: value for name, value in teaching.items() if name != "restart_at"}
-    return {}, others | (FREQUENT if teaching is PIXELS_TEACHING else {})
+    if teaching is PIXELS_TEACHING:
+        return {}, others | FREQUENT
+    return {}, others | (CURIOUS if teaching is JOINTS_TEACHING else {})
 
 
 def clip_rollouts(algorithm: Algorithm, spec: EnvSpec, clip_envs: int) -> int:
@@ -230,6 +232,8 @@ PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "reward_model": "auto"}
 # A game is learned in many more env steps than PPO's of `dot`, and a reward of the first labels is
 # wrong: Pong needs a new one every 20,000 env steps or so.
 FREQUENT: dict[str, Any] = {"phases": 40}
+# Of several actuators off-policy: without a bonus, a policy settles for what the first clips show.
+CURIOUS: dict[str, Any] = {"optimism": 1.0}
 GRID: dict[str, Any] = {}  # small images, such as MinAtar's: the settings of `train`
 GRID_TEACHING: dict[str, Any] = {**PIXELS_TEACHING, "reward_model": "contacts"}
 DISCRETE: dict[str, Any] = {

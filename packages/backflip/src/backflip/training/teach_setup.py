@@ -53,6 +53,8 @@ def resolve_teaching(
     chosen = {name: value for name, value in settings.items() if name not in own}
     spec = spec_of(env, env_args)
     learning, teaching = teach_settings(algorithm, spec)
+    if ":" in str(settings.get("reward_model", "")):
+        teaching.pop("optimism", None)  # a class of the user's may not predict a spread
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
     config = resolve(TeachConfig, teaching | {"labels": labels})
