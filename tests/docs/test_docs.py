@@ -13,6 +13,7 @@ from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.training.teach_config import (
     CONTINUOUS_TEACHING,
+    CURIOUS,
     FREQUENT,
     GRID_TEACHING,
     JOINTS_TEACHING,
@@ -175,6 +176,7 @@ KINDS_OF_TEACHING = {
         name: value for name, value in GRID_TEACHING.items() if value != PIXELS_TEACHING.get(name)
     },
     "images without PPO": FREQUENT,
+    "off-policy algorithms and several actuators": CURIOUS,
 }
 
 

@@ -78,6 +78,7 @@ def test_a_bonus_is_the_default_where_it_was_shown_to_help() -> None:
     own = "docs.examples.reward_model:MyRewardModel"
     assert resolved("sac", "Reacher-v5") == resolved("td3", "Reacher-v5") == 1.0
     assert resolved("ppo", "Reacher-v5") == resolved("sac", "Pendulum-v1") == 0.0
+    assert resolved("a2c", "Reacher-v5") == 0.0
     assert resolved("sac", "Reacher-v5", optimism=0.0) == 0.0
     assert resolved("sac", "Reacher-v5", reward_model=own) == 0.0
     assert resolved("dqn", "CartPole-v1") == 0.0

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from backflip.algorithms.entry import kinds_of
 from backflip.algorithms.interface import Algorithm, Recency
+from backflip.algorithms.registry import entry_of
 from backflip.core.settings import (
     LARGEST_COUNT,
     Bounds,
@@ -204,7 +205,8 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
     others = {name: value for name, value in teaching.items() if name != "restart_at"}
     if teaching is PIXELS_TEACHING:
         return {}, others | FREQUENT
-    return {}, others | (CURIOUS if teaching is JOINTS_TEACHING else {})
+    is_curious = teaching is JOINTS_TEACHING and entry_of(algorithm).has_replay
+    return {}, others | (CURIOUS if is_curious else {})
 
 
 def clip_rollouts(algorithm: Algorithm, spec: EnvSpec, clip_envs: int) -> int:
