@@ -57,10 +57,11 @@ OF_IMAGES = {
 
 EMBEDDING = "an_embedding_is_that_of_the_fit"
 SPREAD = "spreads_are_those_of_opinions"
-VARIANTS = ("additive", "additive-7-knots", "auto", "network-half-ties")  # of models tested here
+# Variants of models that are tested here.
+VARIANTS = ("additive", "additive-7-knots", "auto", "network-half-ties", "place_map")
 # The first three have the fit of `intervals` with other features, and `network` takes seconds to
 # compile: most of their clauses are slow tests.
-FEW_QUICK_CLAUSES = ("linear", "contacts", "change_map", "place_map", "network")
+FEW_QUICK_CLAUSES = ("linear", "contacts", "change_map", "network")
 QUICK_CLAUSES = (
     "rewards_are_finite_numbers_of_each_transition",
     "the_true_reward_is_not_read",

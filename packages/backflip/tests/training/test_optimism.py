@@ -53,8 +53,8 @@ def test_without_a_weight_the_reward_is_the_learned_one() -> None:
     np.testing.assert_allclose(found.reward(3.0, BATCH), [[3.0, -6.0]])
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize("algorithm", ["a2c", pytest.param("sac", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["a2c", "sac"])
 def test_a_bonus_changes_what_the_agent_learns_and_not_what_is_saved(
     algorithm: str, tmp_path: Any
 ) -> None:
