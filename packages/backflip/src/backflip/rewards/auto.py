@@ -69,27 +69,11 @@ class AutoRewardModel:
 
     def predict(self, parameters: AutoParameters, batch: Transition) -> Float[Array, "T N"]:
         """Return the reward of each transition by the chosen candidate; others cost nothing."""
-
-        def of(number: int) -> Callable[[tuple[Any, ...], Transition], Any]:
-            def reward(fitted: tuple[Any, ...], seen: Transition) -> Any:
-                return self._models[number].predict(fitted[number], seen)
-
-            return reward
-
-        choices = [of(number) for number in range(len(self._models))]
-        return jax.lax.switch(parameters.chosen, choices, parameters.fitted, batch)
+        return _chosen([model.predict for model in self._models], parameters, batch)
 
     def predict_spread(self, parameters: AutoParameters, batch: Transition) -> Spread:
         """Return the reward of each transition by the chosen candidate, and its spread."""
-
-        def of(number: int) -> Callable[[tuple[Any, ...], Transition], Spread]:
-            def spread(fitted: tuple[Any, ...], seen: Transition) -> Spread:
-                return self._models[number].predict_spread(fitted[number], seen)
-
-            return spread
-
-        choices = [of(number) for number in range(len(self._models))]
-        return jax.lax.switch(parameters.chosen, choices, parameters.fitted, batch)
+        return _chosen([model.predict_spread for model in self._models], parameters, batch)
 
     def observe(self, record: Transition) -> None:
         """Pass one seed's random policy to every candidate."""
@@ -126,6 +110,20 @@ class AutoRewardModel:
     def chosen_names(self, parameters: AutoParameters) -> list[str]:
         """Return the name of the candidate that each seed uses."""
         return [self.names[int(number)] for number in np.asarray(parameters.chosen)]
+
+
+def _chosen(
+    functions: Sequence[Callable[[Any, Transition], Any]],
+    parameters: AutoParameters,
+    batch: Transition,
+) -> Any:
+    """Return what the chosen candidate's function returns for its parameters and a batch."""
+
+    def of(number: int) -> Callable[[tuple[Any, ...], Transition], Any]:
+        return lambda fitted, seen: functions[number](fitted[number], seen)
+
+    choices = [of(number) for number in range(len(functions))]
+    return jax.lax.switch(parameters.chosen, choices, parameters.fitted, batch)
 
 
 def candidates(spec: EnvSpec) -> dict[str, type[LinearRewardModel]]:

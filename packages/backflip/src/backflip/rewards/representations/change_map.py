@@ -17,7 +17,7 @@ that the camera does not move.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -53,13 +53,14 @@ class ChangeMap:
     """
 
     spec: EnvSpec
+    name: ClassVar[str] = "change_map"
 
     def __post_init__(self) -> None:
         """Refuse observations that are not images."""
         if not self.spec.is_pixels:
             raise UsageError(
-                f"reward model `change_map` is for images, and `{self.spec.id}` has none; "
-                "try --set reward_model=additive"
+                f"reward model `{self.name}` is for images, and `{self.spec.id}` has none; "
+                "try --set reward_model=intervals"
             )
 
     @property
@@ -84,7 +85,7 @@ class ChangeMap:
         return Inputs(ChangeScale(jnp.asarray(divisors(after, 1.0), jnp.float32)))
 
     def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
-        """Return the three groups."""
+        """Return all groups."""
         del before
         scaled = after.astype(jnp.float32) / inputs.encoder.divisor[None]
         groups = [jnp.ones((scaled.shape[0], 1)), scaled, action_features(self.spec, action)]

@@ -15,56 +15,44 @@ So a reward may fall with movement at a place and rise with what is there.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, UInt8
+from jaxtyping import UInt8
 
 from backflip.core.spec import EnvSpec
 from backflip.rewards.representations.change_map import (
     ChangeMap,
     ChangeScale,
-    action_features,
-    change_maps,
     divisors,
     map_size,
     merges,
     pooled,
 )
 from backflip.rewards.representations.interface import Inputs, Seen
-from runshelf.errors import UsageError
 
 
 @dataclass(frozen=True)
-class PlaceMap:
-    """The representation of one environment; see the module.
+class PlaceMap(ChangeMap):
+    """The representation of one environment: the change map with another group; see the module.
 
     Raises:
         UsageError: its observations are not images.
     """
 
-    spec: EnvSpec
-
-    def __post_init__(self) -> None:
-        """Refuse observations that are not images."""
-        if not self.spec.is_pixels:
-            raise UsageError(
-                f"reward model `place_map` is for images, and `{self.spec.id}` has none; "
-                "try --set reward_model=intervals"
-            )
+    name: ClassVar[str] = "place_map"
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the four groups."""
-        constant, change, action = ChangeMap(self.spec).sizes
+        constant, change, action = super().sizes
         return (constant, change, change, action)
 
     def see(self, obs: Any, next_obs: Any) -> Seen:
         """Return the two maps of the steps, as `after`."""
-        maps = change_maps(self.spec, obs, next_obs), place_maps(self.spec, next_obs)
-        nothing = jnp.zeros((maps[0].shape[0], 0), jnp.uint8)
-        return Seen(nothing, jnp.concatenate(maps, axis=1))
+        before, change = super().see(obs, next_obs)
+        return Seen(before, jnp.concatenate([change, place_maps(self.spec, next_obs)], axis=1))
 
     def initial(self) -> Inputs:
         """Return divisors of one."""
@@ -73,19 +61,11 @@ class PlaceMap:
     def fit(self, before: np.ndarray, after: np.ndarray) -> Inputs:
         """Return the divisors for both maps (n, 2 D), each map with a floor of its own."""
         del before
-        both = np.split(after, 2, axis=1)
-        found = np.concatenate([divisors(one, 1.0) for one in both])
-        return Inputs(ChangeScale(jnp.asarray(found, jnp.float32)))
-
-    def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
-        """Return the four groups."""
-        del before
-        scaled = after.astype(jnp.float32) / inputs.encoder.divisor[None]
-        groups = [jnp.ones((scaled.shape[0], 1)), scaled, action_features(self.spec, action)]
-        return jnp.concatenate(groups, axis=1)
+        found = [divisors(one, 1.0) for one in np.split(after, 2, axis=1)]
+        return Inputs(ChangeScale(jnp.asarray(np.concatenate(found), jnp.float32)))
 
 
-def place_maps(spec: EnvSpec, frames: Any) -> UInt8[Array, "B D"]:
+def place_maps(spec: EnvSpec, frames: Any) -> UInt8[Any, "B D"]:
     """Return the brightness of each cell of B frames in bytes; of many channels their mean."""
     bright = jnp.asarray(frames).astype(jnp.float32) / float(spec.observation.high.max())
     return pooled(bright.mean(-1, keepdims=True) if merges(spec) else bright)
