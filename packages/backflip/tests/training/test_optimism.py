@@ -15,7 +15,7 @@ BATCH: Any = "a batch"
 
 
 class _TwoMembers:
-    """A reward model of which only the prediction is asked."""
+    """A reward model that only predicts."""
 
     def predict(self, parameters: Any, batch: Any) -> Any:
         assert batch is BATCH
@@ -47,10 +47,11 @@ def test_the_bonus_is_the_weighted_spread() -> None:
     np.testing.assert_allclose(found.reward(last, BATCH), [[3.0, -6.0]])
 
 
-def test_without_a_weight_the_reward_is_the_learned_one() -> None:
-    found = optimism(0.0)
-    assert found.parameters(3.0, 0) == 3.0
-    np.testing.assert_allclose(found.reward(3.0, BATCH), [[3.0, -6.0]])
+def test_without_a_weight_or_later_queries_the_reward_is_the_learned_one() -> None:
+    model: Any = _TwoMembers()
+    for found in (optimism(0.0), Optimism(model, 2.0, [100, 0], 3), Optimism(model, 2.0, [0], 3)):
+        assert found.parameters(3.0, 0) == 3.0
+        np.testing.assert_allclose(found.reward(3.0, BATCH), [[3.0, -6.0]])
 
 
 @pytest.mark.slow

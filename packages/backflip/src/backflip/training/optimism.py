@@ -5,10 +5,10 @@
 r̂ is the learned reward, σ the standard deviation of the members' rewards, in units of r̂. The agent
 goes where the reward is unknown, clips of it are compared, and the members agree. From the last
 round of queries on, the agent learns from r̂ alone. Phase p is counted from 0, and queries are
-counted without fresh pairs, which come until the end. With β = 0, the programs are those without a
-bonus.
+counted without fresh pairs, which come until the end. With β = 0, or without later queries, the
+programs are those without a bonus.
 
-Source: Liang et al. 2022 (RUNE), arXiv:2205.12401, eq. 5. Departures: β_p follows the queries, in
+Source: Liang et al. 2022 (RUNE), arXiv:2205.12401. Departures: β_p follows the queries, in
 place of an exponential decay with env steps; the members are scaled as for queries, so that β = 1
 is one deviation in units of the reward.
 """
@@ -51,7 +51,8 @@ class Optimism:
         self, model: RewardModel, weight: float, queries: Sequence[int], seeds: int
     ) -> None:
         self._model, self._seeds = model, seeds
-        self._weights = [weight * share for share in shares_to_come(queries)] if weight else []
+        weights = [weight * share for share in shares_to_come(queries)]
+        self._weights = weights if any(weights) else []
 
     def parameters(self, reward: Any, phase: int) -> Any:
         """Return the parameters of `reward` in a phase, from those of the learned reward."""
