@@ -60,7 +60,7 @@ def _measure(logs: list[Log], returns: "np.ndarray[Any, Any]") -> tuple[float, .
 
     Of an environment without a known untrained return, the first values of the logs are taken.
     """
-    curves = [smoothed(log.signals["episode_return_mean"], WINDOW) for log in logs]
+    curves = [smoothed(log, log.signals["episode_return_mean"], WINDOW) for log in logs]
     known = KNOWN.get(logs[0].env or "")
     untrained = known.low if known else float(np.median([curve.value[0] for curve in curves]))
     reached = float(np.median([curve.value[-1] for curve in curves]))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from effect import has_effect
+from looks import SHARES, SOON, finds_at, finds_ever
 from rldebugger import OF_LOSS_CURVES, warnings_of
 
 from backflip.doctor.diagnosis import Diagnosis
@@ -29,6 +30,7 @@ class Row(NamedTuple):
         by_few_rules: the same by its rules that do not look at the curve of a loss.
         first, among_three: share of the seeds with a finding whose true cause is in that place.
         since: median share of the budget after which the first finding was there.
+        soon: share of the seeds with a finding at a look after 20 % of the budget.
     """
 
     fault: str
@@ -43,6 +45,7 @@ class Row(NamedTuple):
     first: float
     among_three: float
     since: float
+    soon: float
 
 
 class Healthy(NamedTuple):
@@ -60,6 +63,11 @@ class Healthy(NamedTuple):
     def warnings(self) -> list[Diagnosis]:
         """The seeds with a warning and no finding."""
         return [one for one in self.found if one.warnings and not one.findings]
+
+    @property
+    def alarms_while_trained(self) -> int:
+        """How many seeds had a finding at one of many looks while they trained, or at the end."""
+        return sum(finds_ever(one.log) for one in self.found)
 
     @property
     def suspect(self) -> int:
@@ -110,6 +118,7 @@ def row(
         _share([rank == 0 for rank in ranks]),
         _share([rank < 3 for rank in ranks]),
         float(np.median([_since(one) for one in hits])) if hits else float("nan"),
+        _share([finds_at(one.log, SOON) for one in best]),
     )
 
 
@@ -156,6 +165,7 @@ def summary(
     quiet = [row for row in rows if not row.counts]
     seeds = sum(len(one.found) for one in healthy)
     alarms = sum(len(one.alarms) for one in healthy)
+    trained = sum(one.alarms_while_trained for one in healthy)
     warned = sum(len(one.warnings) for one in healthy)
     early = [float(row.since <= 0.2) for row in real if best_of(row) > 0.5]
     return [
@@ -171,6 +181,8 @@ def summary(
         f"| true cause first, of the seeds with a finding | {_mean([r.first for r in real])} |",
         f"| true cause among the first three | {_mean([row.among_three for row in real])} |",
         f"| faults found before 20 % of the budget | {_mean(early)} |",
+        "| seeds of faults with an effect with a finding at a look after 20 % of the budget | "
+        f"{_mean([row.soon for row in real])} |",
         f"| seeds with a finding, faults without effect | {_mean([best_of(r) for r in quiet])} |",
         f"| healthy seeds with a finding | {alarms} of {seeds} ({alarms / max(seeds, 1):.1%}) |",
         f"| the same by the return alone | {sum(one.suspect for one in healthy)} of {seeds} |",
@@ -178,6 +190,8 @@ def summary(
         "| the same by those that look at no loss | "
         f"{sum(one.by_few_rules for one in healthy)} of {seeds} |",
         f"| healthy seeds with a warning only | {warned} of {seeds} |",
+        f"| healthy seeds with a finding at any of {len(SHARES)} looks while they trained | "
+        f"{trained} of {seeds} ({trained / max(seeds, 1):.1%}) |",
     ]
 
 

@@ -1,5 +1,6 @@
 """Each check finds its own sample wrong, and leaves others alone."""
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,7 @@ from backflip.doctor.rolling_means import error_of_change
 from backflip.doctor.signals import SIGNALS
 
 RETURN = "episode_return_mean"
+OF_ALL_SO_FAR = ("NN-NAN", "ENV-NOTHING", "ENV-ACTIONS", "REW-UNRELATED")  # one number for all
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
@@ -43,6 +45,59 @@ def test_a_check_measures_its_sample(check):
     if check.limit is not None:
         assert against(check, wrong, check.limit).is_found
         assert not against(check, right, check.limit).is_found
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_a_check_measures_the_same_while_the_training_runs(check):
+    if check.id in OF_ALL_SO_FAR:
+        return
+    for of, share in itertools.product(SAMPLES[check.id][:2], (0.35, 0.75)):
+        whole, part = run_check(check, of), run_check(check, until(share, of))
+        if whole is None or part is None:
+            continue
+        then = np.interp(part.x, whole.x, whole.value)
+        np.testing.assert_allclose(part.value, then, rtol=0.05, atol=1e-9)
+
+
+def test_a_fall_must_last_for_a_tenth_of_the_budget_while_the_training_runs():
+    dip = np.where((T > 0.31) & (T < 0.345), 0.0, 100.0 * np.minimum(T / 0.1, 1.0))
+    steady = log("ppo", episode_return_mean=dip)
+    longer = replace(steady, planned=steady.planned * 10)
+    check, limit = BY_ID["ENV-DROP"], 0.5
+    for of in (steady, until(0.34, steady), longer):
+        running = run_check(check, of)
+        assert running is None or not against(check, running, limit).is_found
+
+
+def test_a_correlation_is_one_of_half_of_the_budget():
+    of = SAMPLES["REW-UNRELATED"].broken
+    assert run_check(BY_ID["REW-UNRELATED"], of) is not None
+    assert run_check(BY_ID["REW-UNRELATED"], until(0.4, of)) is None
+
+
+def test_the_entropy_of_sac_counts_in_its_errors_and_for_as_long_as_values_last():
+    large = {"reward_min": 0.0, "reward_max": 0.1, "td_error_abs_mean": 3.9}
+    with_entropy = log("sac", temperature=1.0, entropy=3.8, **large)
+    for of, value in ((with_entropy, 1.0), (log("sac", **large), 39.0)):
+        running = run_check(BY_ID["Q-ERROR"], of)
+        assert running is not None
+        assert running.value[-1] == pytest.approx(value)
+    falls = {"temperature": np.where(T < 0.35, 1.0, 0.0), "entropy": 5.0}
+    negative = {"episode_return_mean": -100.0, "episode_length_mean": 50.0, "q_mean": 50.0}
+    running = run_check(BY_ID["Q-SIGN"], log("sac", **falls, **negative))
+    assert running is not None
+    first = float(running.x[np.isfinite(running.value)][0])
+    assert first / X[-1] == pytest.approx(0.7 + 0.1, abs=0.02), "twice .35, and a tenth"
+
+
+def until(share: float, of: Log) -> Log:
+    """Return a log as it was after a share of its budget."""
+    end = share * of.budget
+    then = {
+        name: one._replace(x=one.x[one.x <= end], y=one.y[one.x <= end])
+        for name, one in of.signals.items()
+    }
+    return replace(of, signals=then, planned=of.budget)
 
 
 def test_the_catalogue_is_complete():
@@ -208,7 +263,7 @@ def test_what_healthy_runs_reach_is_plausible():
 
 def test_medians_windows_and_extremes():
     signal = Signal(X[:7], np.asarray([1.0, 9, 2, 3, 4, math.nan, 8]), "s")
-    found = smoothed(signal)
+    found = smoothed(Log("s", "unknown", {"s": signal}), signal)
     np.testing.assert_array_equal(found.x, X[[4, 6]])
     np.testing.assert_array_equal(found.value, [3.0, 4.0])
     running = Running(X[:4], np.asarray([2.0, math.nan, 1.0, 3.0]))
@@ -219,7 +274,7 @@ def test_medians_windows_and_extremes():
 def test_many_points_have_some_hundred_medians_of_the_same_windows():
     x = np.arange(1.0, 40_001)
     signal = Signal(x, np.random.default_rng(0).normal(size=len(x)), "s")
-    found = smoothed(signal)
+    found = smoothed(Log("s", "unknown", {"s": signal}), signal)
     assert 400 < len(found.x) < 600
     assert found.x[-1] == x[-1]
     for end, value in zip(found.x[::50], found.value[::50], strict=True):

@@ -158,7 +158,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
 
 def _ends_higher(log: Log) -> bool:
     """Return whether the return ends above its first values; True if it is not known."""
-    returns = smoothed(log.signals[RETURN], 0.05).value if log.has(RETURN) else np.empty(0)
+    returns = smoothed(log, log.signals[RETURN], 0.05).value if log.has(RETURN) else np.empty(0)
     return not len(returns) or bool(returns[-1] > returns[0])
 
 

@@ -14,20 +14,26 @@ OVERLAP = 10  # a window begins at most a tenth of its width after the one befor
 Combine = Callable[[Values, Values], Values]
 
 
-def smoothed(signal: Signal, share: float = WINDOW) -> Running:
+def smoothed(log: Log, signal: Signal, share: float = WINDOW) -> Running:
     """Return medians of the newest `share` of all points, at least of `LEAST_WINDOW` points.
 
-    NaNs are left out. There is no value before the first window is full. Windows of many points
-    overlap by nine tenths: some 500 medians are enough.
+    All points are those that the budget will have: a median is the same while a training runs and
+    after it. NaNs are left out. There is no value before the first window is full. Windows of many
+    points overlap by nine tenths: some 500 medians are enough.
     """
     known = np.isfinite(signal.y)
     x, y = signal.x[known], signal.y[known]
-    width = max(LEAST_WINDOW, round(len(y) * share))
+    width = max(LEAST_WINDOW, round(share * expected_points(log, x)))
     if len(y) < width:
         return Running(x[:0], y[:0])
     ends = np.arange(len(y) - 1, width - 2, -max(1, width // OVERLAP))[::-1]
     windows = np.lib.stride_tricks.sliding_window_view(y, width)
     return Running(x[ends], np.median(windows[ends - width + 1], axis=1))
+
+
+def expected_points(log: Log, x: Values) -> float:
+    """Return how many points there will be at the end of the budget, at the rate until now."""
+    return len(x) * max(1.0, log.budget / log.end) if log.end > 0 else float(len(x))
 
 
 WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more

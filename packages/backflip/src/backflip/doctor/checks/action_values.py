@@ -39,7 +39,7 @@ def _beyond_bound(log: Log) -> Running | None:
         return None
     size = _largest_reward(log)
     bound = size._replace(y=size.y / (1.0 - discount))
-    found = smoothed(together(log.signals["q_mean"], bound, ratio))
+    found = smoothed(log, together(log.signals["q_mean"], bound, ratio))
     return or_none(largest(Running(found.x, np.abs(found.value))))
 
 
@@ -52,7 +52,7 @@ def _loss_beyond_returns(log: Log) -> Running | None:
     returns = largest_return(log)
     if log.teaches or not returns:
         return None
-    loss = smoothed(log.signals["q_loss"])
+    loss = smoothed(log, log.signals["q_loss"])
     return or_none(largest(Running(loss.x, np.sqrt(np.maximum(loss.value, 0.0)) / returns)))
 
 
@@ -76,15 +76,20 @@ def _target_still(log: Log) -> Running | None:
 
 
 def _error(log: Log) -> Running | None:
-    """Return |TD error| over the largest |r|."""
-    found = smoothed(together(log.signals["td_error_abs_mean"], _largest_reward(log), ratio))
+    """Return |TD error| over the largest |r| + α |H| so far; without entropy, α H is 0."""
+    size = _largest_reward(log)
+    if log.has("temperature", "entropy"):
+        bonus = together(log.signals["temperature"], log.signals["entropy"], np.multiply)
+        most = bonus._replace(y=np.fmax.accumulate(np.abs(bonus.y)))
+        size = together(size, most, np.add)
+    found = smoothed(log, together(log.signals["td_error_abs_mean"], size, ratio))
     return or_none(after(log, EARLY, largest(found)))
 
 
 def _behind_target(log: Log) -> Running | None:
     """Return |mean target - mean Q| over the mean |TD error|."""
     gap = together(log.signals["target_mean"], log.signals["q_mean"], lambda t, q: np.abs(t - q))
-    found = smoothed(together(gap, log.signals["td_error_abs_mean"], ratio))
+    found = smoothed(log, together(gap, log.signals["td_error_abs_mean"], ratio))
     return or_none(after(log, EARLY, largest(found)))
 
 
@@ -96,7 +101,9 @@ def _level(log: Log) -> Running | None:
     if low < -slack and high > slack:
         return None
     size = together(log.signals["q_mean"], log.signals["reward_mean"], ratio)
-    return or_none(after(log, LATE, log10_of(largest(smoothed(size._replace(y=np.abs(size.y)))))))
+    return or_none(
+        after(log, LATE, log10_of(largest(smoothed(log, size._replace(y=np.abs(size.y))))))
+    )
 
 
 def _epsilon_rises(log: Log) -> Running | None:
@@ -132,7 +139,7 @@ def _saturated(log: Log) -> Running | None:
 
     Policies of healthy runs are at their bounds early, and come back.
     """
-    found = smoothed(log.signals["action_saturation"])
+    found = smoothed(log, log.signals["action_saturation"])
     width = int(np.searchsorted(found.x, STAYS * log.budget))
     if not width or width >= len(found.x):
         return None
@@ -203,7 +210,8 @@ CHECKS = (
     Check(
         "Q-ERROR",
         "the error of the action values is large",
-        "mean |TD error| over the largest |r|, median of updates after 20 % of the budget",
+        "mean |TD error| over the largest |r|, with that of the entropy of SAC, median of updates "
+        "after 20 % of the budget",
         _error,
         ("td_error_abs_mean", "reward_min", "reward_max"),
         "above",
@@ -215,7 +223,6 @@ CHECKS = (
             "steps-too-large": 0.6,
             "replay": 0.4,
             "reward-scale": 0.1,
-            "temperature": 0.5,
         },
         "RLDebugger, Q target check",
         algorithms=OFF_POLICY,

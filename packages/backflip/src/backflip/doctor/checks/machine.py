@@ -63,7 +63,7 @@ def lost(log: Log, found: Signal | None) -> Running | None:
     """
     if found is None or len(found.x) < 20:
         return None
-    first = after(log, WARM, smoothed(found, 0.1))
+    first = after(log, WARM, smoothed(log, found, 0.1))
     if not len(first.x):
         return None
     reference = float(np.max(first.value[first.x <= EARLY * log.budget], initial=first.value[0]))
@@ -99,7 +99,7 @@ def _memory_grows(log: Log) -> Running | None:
 
 def _gpu_use(log: Log) -> Running | None:
     """Return the largest use so far of the GPU, as medians of a tenth of all points."""
-    return or_none(largest(after(log, WARM, smoothed(log.signals[GPU_USE], 0.1))))
+    return or_none(largest(after(log, WARM, smoothed(log, log.signals[GPU_USE], 0.1))))
 
 
 def own_load(log: Log) -> Signal:
@@ -119,13 +119,13 @@ def own_load(log: Log) -> Signal:
 
 
 def _own_load(log: Log) -> Running | None:
-    return or_none(after(log, WARM, smoothed(own_load(log), 0.3)))
+    return or_none(after(log, WARM, smoothed(log, own_load(log), 0.3)))
 
 
 def _load_of_others(log: Log) -> Running | None:
     load = log.signals[LOAD]
     others = np.where(load.y > FULL, load.y - own_load(log).y, 0.0)
-    return or_none(after(log, WARM, smoothed(load._replace(y=others), 0.3)))
+    return or_none(after(log, WARM, smoothed(log, load._replace(y=others), 0.3)))
 
 
 def _saved(log: Log) -> Running | None:

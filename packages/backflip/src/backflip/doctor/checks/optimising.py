@@ -46,29 +46,29 @@ def _gradient(log: Log) -> Signal | None:
 
 def _gradient_large(log: Log) -> Running | None:
     found = _gradient(log)
-    return found and or_none(log10_of(largest(smoothed(found))))
+    return found and or_none(log10_of(largest(smoothed(log, found))))
 
 
 def _gradient_small(log: Log) -> Running | None:
     found = _gradient(log)
-    return found and or_none(after(log, EARLY, log10_of(largest(smoothed(found)))))
+    return found and or_none(after(log, EARLY, log10_of(largest(smoothed(log, found)))))
 
 
 def _actor_gradient_small(log: Log) -> Running | None:
-    found = log10_of(largest(smoothed(log.signals["actor_grad_norm"])))
+    found = log10_of(largest(smoothed(log, log.signals["actor_grad_norm"])))
     return or_none(after(log, EARLY, found))
 
 
 def _actor_gradient_large(log: Log) -> Running | None:
-    return or_none(log10_of(largest(smoothed(log.signals["actor_grad_norm"]))))
+    return or_none(log10_of(largest(smoothed(log, log.signals["actor_grad_norm"]))))
 
 
 def _update_large(log: Log) -> Running | None:
-    return or_none(log10_of(largest(smoothed(log.signals["update_ratio"]))))
+    return or_none(log10_of(largest(smoothed(log, log.signals["update_ratio"]))))
 
 
 def _update_small(log: Log) -> Running | None:
-    found = log10_of(largest(smoothed(log.signals["update_ratio"])))
+    found = log10_of(largest(smoothed(log, log.signals["update_ratio"])))
     return or_none(after(log, EARLY, found))
 
 
@@ -128,7 +128,13 @@ CHECKS = (
         "calibrated",
         "Clipping hides the size of a gradient: only its direction is left, that of the largest "
         "term.",
-        {"reward-scale": 0.85, "steps-too-large": 0.3, "value-targets": 0.5, "observations": 0.2},
+        {
+            "reward-scale": 0.85,
+            "steps-too-large": 0.3,
+            "value-targets": 0.5,
+            "observations": 0.2,
+            "temperature": 0.4,
+        },
         "ml_debug: gradient clipping masks problems",
         least_margin=1.0,
         is_pooled=True,
@@ -176,7 +182,13 @@ CHECKS = (
         "above",
         "calibrated",
         "Action values are steep or large, and the policy follows them blindly.",
-        {"value-targets": 0.5, "reward-scale": 0.6, "target-network": 0.4, "steps-too-large": 0.5},
+        {
+            "value-targets": 0.5,
+            "reward-scale": 0.6,
+            "target-network": 0.4,
+            "steps-too-large": 0.5,
+            "temperature": 0.4,
+        },
         "rlkit issue 50",
         least_margin=1.0,
         algorithms=("ddpg", "td3", "sac"),

@@ -39,7 +39,7 @@ def entropy_share(log: Log) -> Signal | None:
 
 def _stays_random(log: Log) -> Running | None:
     share = entropy_share(log)
-    return share and or_none(after(log, LATE, smallest(smoothed(share))))
+    return share and or_none(after(log, LATE, smallest(smoothed(log, share))))
 
 
 def _starts_decided(log: Log) -> Running | None:
@@ -55,7 +55,7 @@ def _collapse(log: Log) -> Running | None:
     share = entropy_share(log)
     if share is None:
         return None
-    found = smoothed(share)
+    found = smoothed(log, share)
     low = np.flatnonzero(found.value < 0.05)
     at = found.x[low[:1]] if len(low) else found.x[-1:]
     share_then = at / log.budget if len(low) else np.ones(len(at))
@@ -64,7 +64,7 @@ def _collapse(log: Log) -> Running | None:
 
 def _entropy_rises(log: Log) -> Running | None:
     """Return the rise of the entropy since its first values, in nats."""
-    found = smoothed(log.signals["entropy"])
+    found = smoothed(log, log.signals["entropy"])
     return or_none(largest(Running(found.x, found.value - found.value[:1])))
 
 
@@ -76,7 +76,7 @@ def _entropy_falls(log: Log) -> Running | None:
     """
     if entropy_share(log) is not None:
         return None
-    found = before(log, LATE, smoothed(log.signals["entropy"]))
+    found = before(log, LATE, smoothed(log, log.signals["entropy"]))
     if not len(found.value):
         return None
     dimensions = max(1.0, np.round(found.value[0] / UNIT_NORMAL))
@@ -84,11 +84,11 @@ def _entropy_falls(log: Log) -> Running | None:
 
 
 def _kl_high(log: Log) -> Running | None:
-    return or_none(largest(smoothed(log.signals["approx_kl"])))
+    return or_none(largest(smoothed(log, log.signals["approx_kl"])))
 
 
 def _kl_low(log: Log) -> Running | None:
-    return or_none(after(log, EARLY, log10_of(largest(smoothed(log.signals["approx_kl"])))))
+    return or_none(after(log, EARLY, log10_of(largest(smoothed(log, log.signals["approx_kl"])))))
 
 
 def _kl_negative(log: Log) -> Running | None:
@@ -97,15 +97,15 @@ def _kl_negative(log: Log) -> Running | None:
 
 
 def _first_ratio(log: Log) -> Running | None:
-    return or_none(largest(smoothed(log.signals["first_ratio_error"])))
+    return or_none(largest(smoothed(log, log.signals["first_ratio_error"])))
 
 
 def _clips_much(log: Log) -> Running | None:
-    return or_none(largest(smoothed(log.signals["clip_fraction"])))
+    return or_none(largest(smoothed(log, log.signals["clip_fraction"])))
 
 
 def _clips_never(log: Log) -> Running | None:
-    return or_none(after(log, EARLY, largest(smoothed(log.signals["clip_fraction"]))))
+    return or_none(after(log, EARLY, largest(smoothed(log, log.signals["clip_fraction"]))))
 
 
 CHECKS = (

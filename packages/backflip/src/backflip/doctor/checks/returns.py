@@ -30,16 +30,16 @@ def _falls(log: Log) -> Running | None:
     Rise and fall are those of medians. A rise of less than `REAL` times the noise is none.
     """
     signal = log.signals["episode_return_mean"]
-    found = smoothed(signal, 0.05)
+    found = smoothed(log, signal, 0.05)
     if len(found.x) < 20:
         return None
-    best = np.maximum.accumulate(found.value)
-    width = max(1, round(SUSTAINED * len(found.x)))
-    recent = np.lib.stride_tricks.sliding_window_view(found.value, width).max(axis=1)
-    peak, rise = best[width - 1 :], (best - found.value[0])[width - 1 :]
-    is_real = rise > REAL * noise_of(signal, found)
+    ago = np.searchsorted(found.x, found.x - SUSTAINED * log.budget)
+    recent = np.asarray([found.value[one : n + 1].max() for n, one in enumerate(ago)])
+    peak = np.maximum.accumulate(found.value)
+    rise = peak - found.value[0]
+    is_real = (rise > REAL * noise_of(signal, found)) & (ago > 0)
     lost = np.where(is_real, (peak - recent) / np.where(is_real, rise, 1.0), 0.0)
-    return or_none(largest(Running(found.x[width - 1 :], np.minimum(lost, 1.2))))
+    return or_none(largest(Running(found.x, np.minimum(lost, 1.2))))
 
 
 def _no_progress(log: Log) -> Running | None:
@@ -48,7 +48,7 @@ def _no_progress(log: Log) -> Running | None:
     A run that learns late is judged by where it ends, and not by its half.
     """
     signal = log.signals["episode_return_mean"]
-    found = smoothed(signal, 0.05)
+    found = smoothed(log, signal, 0.05)
     if len(found.x) < 10:
         return None
     rise = (found.value - _first(signal)) / noise_of(signal, found)
@@ -61,7 +61,7 @@ def _worse_than_start(log: Log) -> Running | None:
     Where values are means of the last episodes, the first are means of few.
     """
     signal = log.signals["episode_return_mean"]
-    found = smoothed(signal, 0.1)
+    found = smoothed(log, signal, 0.1)
     if len(found.x) < 20:
         return None
     noise = max(noise_of(signal, found), error_of_change(log, signal))
@@ -89,7 +89,7 @@ def _share_of_healthy(log: Log) -> Running | None:
         return None
     signal = log.signals["episode_return_mean"]
     late = signal.x >= healthy.env_steps
-    found = smoothed(signal._replace(x=signal.x[late], y=signal.y[late]), 0.05)
+    found = smoothed(log, signal._replace(x=signal.x[late], y=signal.y[late]), 0.05)
     due = found.x[found.x >= patience(log, healthy)]
     if not len(due):
         return None

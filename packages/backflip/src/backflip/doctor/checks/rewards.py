@@ -90,7 +90,7 @@ def _unrelated(log: Log) -> Running | None:
     if len(true) < 20 or np.ptp(true) < 0.05 * np.abs(true).max() or np.ptp(mean) == 0:
         return None
     value = float(np.corrcoef(_ranks(true), _ranks(mean))[0, 1])
-    return Running(pair.x[known][-1:], np.asarray([value]))
+    return or_none(after(log, LATE, Running(pair.x[known][-1:], np.asarray([value]))))
 
 
 def _ranks(values: Values) -> Int[np.ndarray, " n"]:
@@ -130,11 +130,11 @@ def _obs_large(log: Log) -> Running | None:
     if log.settings.get("normalize_obs") is True:
         return None
     mean, deviation = log.signals["obs_abs_mean"], log.signals["obs_std_max"]
-    return or_none(log10_of(largest(smoothed(together(mean, deviation, np.maximum)))))
+    return or_none(log10_of(largest(smoothed(log, together(mean, deviation, np.maximum)))))
 
 
 def _obs_small(log: Log) -> Running | None:
-    found = log10_of(largest(smoothed(log.signals["obs_std_max"])))
+    found = log10_of(largest(smoothed(log, log.signals["obs_std_max"])))
     return or_none(after(log, NEVER, found))
 
 

@@ -29,11 +29,11 @@ _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
 
 def _variance_unexplained(log: Log) -> Running | None:
-    return or_none(after(log, LATE, largest(smoothed(log.signals["explained_variance"]))))
+    return or_none(after(log, LATE, largest(smoothed(log, log.signals["explained_variance"]))))
 
 
 def _explained_now(log: Log) -> Running | None:
-    found = smallest(smoothed(log.signals["explained_variance"]))
+    found = smallest(smoothed(log, log.signals["explained_variance"]))
     return or_none(after(log, EARLY, Running(found.x, np.maximum(found.value, -10.0))))
 
 
@@ -52,7 +52,7 @@ def _self_reference(log: Log) -> Running | None:
     gap = together(
         lambda_returns, whole, lambda one, other: np.clip(one, -1, 1) - np.clip(other, -1, 1)
     )
-    return or_none(after(log, LATE, largest(smoothed(gap))))
+    return or_none(after(log, LATE, largest(smoothed(log, gap))))
 
 
 def _returns_constant(log: Log) -> Running | None:
@@ -64,14 +64,14 @@ def _returns_constant(log: Log) -> Running | None:
 
 def _advantages_shifted(log: Log) -> Running | None:
     mean, deviation = log.signals["advantage_mean"], log.signals["advantage_std"]
-    found = smoothed(together(mean, deviation, ratio))
+    found = smoothed(log, together(mean, deviation, ratio))
     return or_none(largest(Running(found.x, np.abs(found.value))))
 
 
 def _advantages_zero(log: Log) -> Running | None:
     size = reward_size(log)
     share = together(log.signals["advantage_std"], size, ratio)
-    return or_none(after(log, NEVER, log10_of(largest(smoothed(share)))))
+    return or_none(after(log, NEVER, log10_of(largest(smoothed(log, share)))))
 
 
 def _wrong_sign(log: Log) -> Running | None:
@@ -86,7 +86,7 @@ def _wrong_sign(log: Log) -> Running | None:
         return None
     side = np.where(least >= 0, -values.y, np.where(most <= 0, values.y, np.nan))
     size = np.fmax.accumulate(np.abs(values.y))
-    found = smoothed(Signal(values.x, ratio(side, size), "value_mean"))
+    found = smoothed(log, Signal(values.x, ratio(side, size), "value_mean"))
     return or_none(after(log, EARLY, smallest(found)))
 
 
@@ -97,7 +97,7 @@ def _beyond_bound(log: Log) -> Running | None:
         return None
     size = reward_size(log)
     bound = size._replace(y=np.fmax.accumulate(size.y) / (1.0 - discount))
-    found = smoothed(together(log.signals["value_mean"], bound, ratio))
+    found = smoothed(log, together(log.signals["value_mean"], bound, ratio))
     return or_none(largest(Running(found.x, np.abs(found.value))))
 
 
@@ -141,7 +141,7 @@ def _one_sign(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
 
 def _level_high(log: Log) -> Running | None:
     found = level(log)
-    return found and or_none(after(log, EARLY, largest(smoothed(found))))
+    return found and or_none(after(log, EARLY, largest(smoothed(log, found))))
 
 
 def _level_low(log: Log) -> Running | None:
@@ -150,7 +150,7 @@ def _level_low(log: Log) -> Running | None:
     Slow values are no mistake, so that the best one until now counts from the first look on.
     """
     found = level(log)
-    best = found and or_none(after(log, EARLY, largest(smoothed(found))))
+    best = found and or_none(after(log, EARLY, largest(smoothed(log, found))))
     return best and best._replace(value=np.full_like(best.value, best.value[-1]))
 
 
@@ -168,7 +168,7 @@ def _value_loss(log: Log) -> Running | None:
     In other libraries, where rewards may have any scale, losses of errors that are no larger than
     a return are left out: values that begin at 0 are wrong by that much.
     """
-    found = largest(smoothed(log.signals["value_loss"]))
+    found = largest(smoothed(log, log.signals["value_loss"]))
     returns = largest_return(log)
     if log.library != "backflip" and returns is not None:
         found = found._replace(value=np.where(found.value > returns**2, found.value, ORDINARY))

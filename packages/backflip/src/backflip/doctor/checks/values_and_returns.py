@@ -26,7 +26,7 @@ from backflip.doctor.measures import (
     together,
 )
 
-EARLY, LATE = 0.2, 0.6  # shares of the budget
+EARLY, LATE, SPAN = 0.2, 0.6, 0.1  # shares of the budget
 TIMES = 30.0  # healthy runs on 19 tasks: up to 12, where rewards of both signs nearly cancel
 LEAST = 0.2  # of the rewards that values must add up; without bootstrapping values are one reward
 LONG = 10.0  # env steps of a horizon over which values must add up
@@ -42,7 +42,7 @@ _NEEDS = ("q_mean", "episode_return_mean", "episode_length_mean")
 def _reward(log: Log) -> Running:
     """Return the mean reward of an env step, R / L."""
     returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
-    return smoothed(together(returns, lengths, ratio), 0.05)
+    return smoothed(log, together(returns, lengths, ratio), 0.05)
 
 
 def _horizon(log: Log) -> Signal:
@@ -58,7 +58,7 @@ def _values(log: Log, most: float = np.inf) -> Running:
     returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
     horizon = _horizon(log)
     horizon = horizon._replace(y=np.minimum(horizon.y, most))
-    return smoothed(together(together(returns, lengths, ratio), horizon, np.multiply), 0.05)
+    return smoothed(log, together(together(returns, lengths, ratio), horizon, np.multiply), 0.05)
 
 
 def _over_returns(log: Log) -> Running | None:
@@ -71,12 +71,14 @@ def _over_returns(log: Log) -> Running | None:
 
 
 def _without_entropy(log: Log, found: Running | None) -> Running | None:
-    """Return what was measured where entropy counts for little."""
+    """Return what was measured where entropy counted for little in the newer half of the log.
+
+    Values forget the entropy of older policies as slowly as the rest.
+    """
     if found is None:
         return None
-    return or_none(
-        found._replace(value=np.where(_entropy_counts(log, found.x), np.nan, found.value))
-    )
+    counts = _entropy_counts(log, found.x) | _entropy_counts(log, found.x / 2.0)
+    return or_none(found._replace(value=np.where(counts, np.nan, found.value)))
 
 
 def _relative(log: Log, to: Running, of_recent: Callable[[Values], float]) -> Running | None:
@@ -86,7 +88,7 @@ def _relative(log: Log, to: Running, of_recent: Callable[[Values], float]) -> Ru
     """
     if log.teaches:
         return None
-    values = smoothed(log.signals["q_mean"])
+    values = smoothed(log, log.signals["q_mean"])
     found = np.full(len(values.x), np.nan)
     for n, x in enumerate(values.x):
         recent = to.value[(to.x <= x) & (to.x >= x / 2.0)]
@@ -137,8 +139,8 @@ def _far_below(log: Log) -> Running | None:
     """Return the largest |Q| over |V| of `ENOUGH` env steps, for rewards as they are."""
     found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.min))
     horizon = _horizon(log)
-    late = horizon.y[horizon.x >= LATE * log.budget]
-    if found is None or _may_scale_rewards(log) or not np.nanmedian(late) >= LONG:
+    late = horizon.y[(horizon.x >= LATE * log.budget) & np.isfinite(horizon.y)]
+    if found is None or _may_scale_rewards(log) or not len(late) or np.median(late) < LONG:
         return None
     size = Running(found.x, np.abs(found.value))
     return or_none(at_the_end(largest(after(log, LATE, size))))
@@ -174,6 +176,7 @@ def _other_sign(log: Log) -> Running | None:
     """Return the median of Q / V so far, after `LATE`, where returns do not rise.
 
     Where they rise, values are right about the new policy before the first of its episodes ends.
+    A median is one of at least `SPAN` of the budget.
     """
     found, reward = _over_returns(log), _reward(log)
     if found is None or reward.value[-1] > reward.value[0]:
@@ -181,7 +184,8 @@ def _other_sign(log: Log) -> Running | None:
     late = after(log, LATE, found)
     known = np.isfinite(late.value)
     x, value = late.x[known], late.value[known]
-    return or_none(Running(x, np.asarray([np.median(value[: n + 1]) for n in range(len(x))])))
+    median = np.asarray([np.median(value[: n + 1]) for n in range(len(x))])
+    return or_none(Running(x, np.where(x >= x[:1] + SPAN * log.budget, median, np.nan)))
 
 
 CHECKS = (
