@@ -20,6 +20,7 @@ from backflip.envs.native.pendulum import Pendulum
 from backflip.rewards.measures import label_metrics, reward_metrics
 from backflip.rewards.network.model import FIT_METRICS, PSEUDO_LABELS, TIE_WIDTH
 from backflip.training.fresh_checks import CHECK_METRICS
+from backflip.training.reward_paths import METRIC as PATH_ERROR
 from backflip.training.train import train
 from runshelf.store.metrics import read_metrics
 
@@ -141,7 +142,7 @@ def test_every_row_is_complete_and_names_a_function() -> None:
 def test_what_reward_models_measure_is_what_their_tables_say() -> None:
     empty = label_metrics(np.zeros((0, 1)), np.zeros(0), np.zeros((0, 1), bool))
     shared = set(empty | reward_metrics(np.zeros(1)))
-    assert set(table(["reward model"])) == shared
+    assert set(table(["reward model"])) == {*shared, PATH_ERROR}
     assert set(table(["network reward model"])) == {*FIT_METRICS, PSEUDO_LABELS, TIE_WIDTH}
     assert set(table(["fresh pairs"])) == set(CHECK_METRICS)
     linear = {

@@ -237,6 +237,12 @@ def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(
     assert asked_and_answered(folder, seeds) == asked_and_answered(taught.folder, seeds)
 
 
+def test_the_agent_gets_the_reward_of_the_fit(taught):
+    records = read_metrics(taught.folder, "train").records
+    errors = [one["reward_model_path_error"] for one in records]
+    assert np.nanmax(errors) < 1e-5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "calls"),

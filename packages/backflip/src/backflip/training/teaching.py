@@ -53,6 +53,7 @@ from backflip.training.restart import restart_phase, restarted
 from backflip.training.result import Result
 from backflip.training.reward_measures import RewardMeasures, read_measures, summary_of
 from backflip.training.reward_notes import RewardNotes, collapse_shown
+from backflip.training.reward_paths import RewardPaths
 from backflip.training.reward_picture import PICTURE as REWARD_PICTURE
 from backflip.training.reward_picture import reward_picture
 from backflip.training.session import Session
@@ -118,6 +119,7 @@ class TeachRun:
         self.fresh_checks = FreshChecks(self.store, self.seeds, fresh)
         name, say = self.config.reward_model, self.session.reporter.say
         self.reward_notes = RewardNotes(name, self.model, self.seeds, say)
+        self.paths = RewardPaths(self.model, self.config.clip_length)
         self.asks = asks(self.session.run)
         self.optimism = Optimism(self.model, self.config.optimism, due.others, len(self.seeds))
         self.exploring = Exploring(
@@ -293,6 +295,7 @@ class TeachRun:
         rewarded = self.optimism.parameters(reward, number)
         learners, measured = self._run_phase(functions, updates)(learners, rewarded, report, keep)
         checked = self._check_reward()
+        record = jax.tree.map(np.asarray, measured.record)
         health = self.session.log_phase(
             self.built,
             measured,
@@ -300,9 +303,8 @@ class TeachRun:
             done=done,
             updates=updates,
             learns_own_reward=False,
-            extra=self._mean_fit_metrics() | checked,
+            extra=self._mean_fit_metrics() | checked | self.paths.metrics(reward, record),
         )
-        record = jax.tree.map(np.asarray, measured.record)
         self._make_queries(record, reward, number + 1)
         self.unlabelled.follow(record, env_steps)
         if number + 1 == len(self.phases):
