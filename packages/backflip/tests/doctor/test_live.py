@@ -1,18 +1,24 @@
 """The doctor looks at logs while a training writes them."""
 
 import json
+import math
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from packages.backflip.tests.doctor.check_samples import log
 from packages.backflip.tests.doctor.log_writers import rows_of, sb3, write_csv
 
 from backflip.cli.main import main
 from backflip.doctor import live
+from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.live import LiveDoctor, Watch, follow
+from backflip.doctor.log import Signal
 from backflip.doctor.reading.log_files import logs_in
 from backflip.training.train import train
 from runshelf.errors import DamagedFile
@@ -65,7 +71,23 @@ def test_a_log_that_cannot_be_read_yet_is_read_again(monkeypatch, tmp_path):
 
     follow(read, said.append, lambda found: bool(found[0].findings))
     assert said[0] == "waiting for a log: it is cut off"
-    assert "doctor: " in said[1]
+    assert any("doctor: " in line for line in said)
+
+
+def test_a_log_without_planned_env_steps_has_no_end_while_it_is_followed(tmp_path, monkeypatch):
+    """A return that falls for the last tenth of a log is no finding if more may come."""
+    monkeypatch.setattr(live, "FOLLOW_PAUSE", 0.0)
+    falls = np.where(np.arange(200) < 170, 100.0 * np.minimum(np.arange(200) / 100, 1.0), 0.0)
+    sample = log("ppo", {}, episode_return_mean=0.0)
+    steps = 1000.0 * np.arange(1, 201)
+    of = replace(sample, signals={"episode_return_mean": Signal(steps, falls, "r")})
+    unknown, said = replace(of, planned=math.nan), []
+    assert "ENV-DROP" in [m.check.id for m in diagnose(unknown).findings]
+    follow(lambda: [unknown], said.append, lambda found: True)
+    assert said == [f"{of.name}: {live.NO_END}"]
+    said.clear()
+    follow(lambda: [replace(of, planned=2e5)], said.append, lambda found: True)
+    assert "ENV-DROP" in said[0]
 
 
 @pytest.mark.medium

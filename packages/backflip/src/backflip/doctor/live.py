@@ -1,7 +1,9 @@
 """Looks at a log again and again while a training writes it, and says what is new."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -19,6 +21,10 @@ PAUSE = 10.0  # seconds between two looks, at least
 FOLLOW_PAUSE = 2.0  # of `follow`
 SAY_SECONDS = 30.0  # between two lines about how far a training is
 MOST_STATES = 8
+NO_END = (
+    "its planned env steps are not known, so what needs a share of them is judged at the end, or "
+    "now with --about env_steps=N"
+)
 
 
 @final
@@ -70,7 +76,7 @@ class Watch:
         """
         began = time.monotonic()
         try:
-            self.diagnoses = [diagnose(log) for log in self._read()]
+            self.diagnoses = [diagnose(_going_on(log)) for log in self._read()]
         finally:
             spent = time.monotonic() - began
             self._next = time.monotonic() + max(self._pause, spent / SHARE)
@@ -84,6 +90,14 @@ class Watch:
         """The ids of the findings of the newest look, with the number of logs that show each."""
         ids = [seen.check.id for one in self.diagnoses for seen in one.findings]
         return {check: ids.count(check) for check in dict.fromkeys(ids)}
+
+
+def _going_on(log: Log) -> Log:
+    """Return a log for a look while its training goes on.
+
+    Without planned env steps it has no end, so that no check takes what is logged for all of it.
+    """
+    return log if log.planned > 0 else replace(log, planned=math.inf)
 
 
 @final
@@ -132,6 +146,7 @@ def follow(
         until: whether to stop at these diagnoses.
     """
     watch, last_said, why_waiting = Watch(read, FOLLOW_PAUSE), time.monotonic(), ""
+    without_end = set[str]()
     while True:
         try:
             news = watch.look()
@@ -140,6 +155,10 @@ def follow(
                 why_waiting = str(error)
                 say(f"waiting for a log: {why_waiting}")
             news = []
+        for log in (one.log for one in watch.diagnoses):
+            if math.isinf(log.planned) and log.name not in without_end:
+                without_end.add(log.name)
+                say(f"{log.name}: {NO_END}")
         for one in news:
             say(one.in_words)
         if watch.diagnoses and (until(watch.diagnoses) or all(map(_is_over, watch.diagnoses))):

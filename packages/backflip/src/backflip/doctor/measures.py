@@ -1,5 +1,6 @@
 """Numbers that checks measure, each from what was logged until then."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -32,8 +33,12 @@ def smoothed(log: Log, signal: Signal, share: float = WINDOW) -> Running:
 
 
 def expected_points(log: Log, x: Values) -> float:
-    """Return how many points there will be at the end of the budget, at the rate until now."""
-    return len(x) * max(1.0, log.budget / log.end) if log.end > 0 else float(len(x))
+    """Return how many points there will be at the end of the budget, at the rate until now.
+
+    Without an end, the points until now.
+    """
+    more = log.budget / log.end if log.end > 0 and math.isfinite(log.budget) else 1.0
+    return len(x) * max(1.0, more)
 
 
 WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more

@@ -57,12 +57,21 @@ def _facts(log: Log) -> str:
     of = f"{log.algorithm or 'unknown algorithm'} on {log.env or 'an unknown environment'}"
     lines = [
         f"{harmless(log.name)}: {harmless(of)}, log of {log.library}",
-        f"  env steps      {number(log.end)} of {number(log.budget)}",
+        f"  env steps      {_env_steps(log)}",
         f"  settings       {settings or 'not in the log'}",
         f"  reward scale   {_reward(log)}",
         f"  normalisation  {_normalisation(log)}",
     ]
     return "\n".join(lines)
+
+
+def _env_steps(log: Log) -> str:
+    if log.planned > 0:
+        return f"{number(log.end)} of {number(log.planned)}"
+    return (
+        f"{number(log.end)}, judged as a training that has ended (if not: --about env_steps=N, the "
+        "planned ones)"
+    )
 
 
 def _reward(log: Log) -> str:
