@@ -29,6 +29,7 @@ from backflip.rewards.calibration import (
 )
 from backflip.rewards.interface import TIE_WIDTH, ObservedClip, RewardModel
 from backflip.training.reward_distances import reward_distances
+from backflip.training.reward_fits import LEFT_PREFERRED
 from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole
 from runshelf.store.records import to_json
@@ -38,7 +39,6 @@ MEASURES = "learned-reward.json"
 MOST_LABELS = 300  # newest labels of a seed that its calibration is measured on
 LISTED = 5  # labels that the model is most wrong or most unsure about
 FEWEST_EPISODES = 8  # complete episodes in a record; with fewer, parts of episodes are compared
-LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": 0.5}
 
 
 class AlongSteps(NamedTuple):

@@ -8,7 +8,6 @@ checkpoint and repeats no query.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,19 +20,13 @@ from backflip.drivers.driver import Learner, RewardFunction
 from backflip.drivers.learning import env_steps_after
 from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.careless import careless_people
-from backflip.preferences.clips import Clip, episode_start, from_arrays, observed
+from backflip.preferences.clips import Clip, episode_start
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.kept_labels import LabelHash
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
 from backflip.preferences.schedule import Due, queries_due
-from backflip.rewards.interface import (
-    TIE,
-    TIE_WIDTH,
-    LabelledComparison,
-    ObservedClip,
-    RewardModel,
-)
+from backflip.rewards.interface import RewardModel
 from backflip.training.build import Built, env_args_of
 from backflip.training.candidate_clips import RandomClips
 from backflip.training.continuation import before_of, planned, pretraining_updates
@@ -51,6 +44,7 @@ from backflip.training.query_maker import QueryMaker
 from backflip.training.recorded_clips import recorded_clips, said_of
 from backflip.training.restart import restart_phase, restarted
 from backflip.training.result import Result
+from backflip.training.reward_fits import RewardFits
 from backflip.training.reward_measures import RewardMeasures, read_measures, summary_of
 from backflip.training.reward_notes import RewardNotes, collapse_shown
 from backflip.training.reward_paths import RewardPaths
@@ -69,7 +63,6 @@ RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
 # Most env steps of each seed and record that get a picture, where the environment draws itself: to
 # choose clips from if the teacher sees them, else for the picture at the end of teaching.
 PICTURES_TO_CHOOSE, PICTURES_TO_KEEP = 1_024, 128
-LEFT_PREFERRED = {"left": 1.0, "right": 0.0, "tie": TIE}
 
 
 class Taught(NamedTuple):
@@ -100,9 +93,7 @@ class TeachRun:
         self.first_clip: Clip | None = None  # of the first seed, under random actions
         self.not_drawn = False
         self.said_careless: set[str] = set()
-        self.fit_metrics: list[dict[str, float]] = [{} for _ in self.seeds]
         self.label_hash = LabelHash(self.store.file)
-        self.newest_label = 0  # the newest record of the label store used in a fit
         self.before = before_of(self.session.run)
         self.phases = planned(self.session.run, self.built.config)
         self.pretrains = pretraining_updates(self.session.run, self.built.config) > 0
@@ -133,6 +124,7 @@ class TeachRun:
         if not self.asks:  # people are not needed
             self.source = NoTeacher()
         self.unlabelled = Unlabelled(self.config, spec, self.seeds)
+        self.fits = RewardFits(self.model, self.store, self.seeds, self.unlabelled)
         self.answers: Answers
         self.query_maker = QueryMaker(
             spec.id,
@@ -261,8 +253,7 @@ class TeachRun:
         if not restored.begun:
             import_initial_labels(self.start, self.store, self.seeds)
             reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
-        self.fit_metrics = restored.extra.get("fit_metrics", self.fit_metrics)
-        self.newest_label = restored.extra.get("newest_learnt", self.newest_label)
+        self.fits.restore(restored.extra)
         self.exploring.now = restored.extra.get("explores", self.exploring.now)
         self._watch_random_policy()
         return learners, reward, restored.phases
@@ -303,7 +294,7 @@ class TeachRun:
             done=done,
             updates=updates,
             learns_own_reward=False,
-            extra=self._mean_fit_metrics() | checked | self.paths.metrics(reward, record),
+            extra=self.fits.mean_metrics() | checked | self.paths.metrics(reward, record),
         )
         self._make_queries(record, reward, number + 1)
         self.unlabelled.follow(record, env_steps)
@@ -319,17 +310,13 @@ class TeachRun:
             Taught(learners, reward, self.unlabelled.pairs),
             learners,
             phases=number + 1,
-            extra={
-                "fit_metrics": self.fit_metrics,
-                "newest_learnt": self.newest_label,
-                "explores": self.exploring.now,
-            },
+            extra=self.fits.saved | {"explores": self.exploring.now},
             labels=kept,
         )
         labels = self.store.counts().labels / len(self.seeds)
         shown = dict(health) | {"labels": float(labels)} | health_of_checks(checked)
         shown |= self._say_who_is_careless()
-        shown |= collapse_shown(self.fit_metrics)
+        shown |= collapse_shown(self.fits.metrics)
         later_queries = sum(self.due[number + 2 :]) * len(self.seeds)
         self.session.reporter.phase_done(
             number + 1,
@@ -381,8 +368,7 @@ class TeachRun:
         for function in functions.values():
             rewarded = self.optimism.parameters(reward, 0)
             jax.block_until_ready(function(jax.tree.map(np.array, learners), rewarded))
-        none = [[] for _ in self.seeds]
-        self.unlabelled.fit(self.model, reward, none, self._fit_keys(0))
+        self.fits.compile_ahead(reward)
 
     def _env_steps(self, phases: int) -> int:
         """Return the env steps of each seed after `phases` phases.
@@ -449,9 +435,9 @@ class TeachRun:
             fresh = range(first, first + self.fresh_due[number])
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
-                fitted_to = self._comparisons(seed, self._env_steps(number - 1)) if number else ()
-                width = self.fit_metrics[row].get(TIE_WIDTH, 0.0)
-                known = Known(row, row_of(reward, row), fitted_to, width)
+                before = self._env_steps(number - 1) if number else 0
+                fitted_to = self.fits.comparisons_of(seed, before) if number else ()
+                known = Known(row, row_of(reward, row), fitted_to, self.fits.tie_width(row))
                 self.query_maker.add_queries(
                     seed, self.random_clips[row], seen, known, count, env_steps, fresh
                 )
@@ -470,36 +456,13 @@ class TeachRun:
         last = number + 1 == len(self.phases)  # answers after this are never used
         self.answers.wait_for_labels(0 if last else self.due[number] * len(self.seeds))
         self.answers.set_status("learning", phase=number)
-        newest = self.store.newest_record(self._env_steps(number))
-        if newest == self.newest_label:
+        env_steps = self._env_steps(number)
+        if not self.fits.has_new_labels(env_steps):
             return reward
-        self.newest_label = newest
-        comparisons = [self._comparisons(seed, self._env_steps(number)) for seed in self.seeds]
-        keys = self._fit_keys(self._env_steps(number))
-        fitted = self.unlabelled.fit(self.model, reward, comparisons, keys)
-        self.fit_metrics = fitted.metrics
-        self.exploring.follow(comparisons)
-        self.reward_notes.announce(fitted.parameters, fitted.metrics)
-        return fitted.parameters
-
-    def _comparisons(self, seed: int, env_steps: int) -> list[LabelledComparison]:
-        """Return all current labels of a seed; earlier ones may have been undone."""
-        return [
-            LabelledComparison(
-                query=answer.query,
-                clips=partial(self._clips_of, answer.query),
-                left_preferred=LEFT_PREFERRED[answer.answer],
-                env_steps=answer.env_steps,
-            )
-            for answer in self.store.in_force(seed, env_steps)
-        ]
-
-    def _clips_of(self, query: int) -> tuple[ObservedClip, ObservedClip]:
-        left, right = (observed(from_arrays(clip)) for clip in self.store.clips(query))
-        return left, right
-
-    def _fit_keys(self, env_steps: int) -> np.ndarray:
-        return np.stack([_fit_key(seed, env_steps) for seed in self.seeds])
+        fitted = self.fits.fit(reward, env_steps)
+        self.exploring.follow(self.fits.comparisons)
+        self.reward_notes.announce(fitted, self.fits.metrics)
+        return fitted
 
     def _draw_clips(self, after: Transition) -> None:
         """Draw clips of the first seed before, during and after teaching."""
@@ -514,8 +477,8 @@ class TeachRun:
         env, length = run.manifest["env"], self.config.clip_length
         measures = RewardMeasures(env, env_args_of(run), self.model, self.store, length)
         try:
-            about = self.reward_notes.record(reward, self.fit_metrics)
-            what = record, reward, self.random_clips, about, self.fit_metrics
+            about = self.reward_notes.record(reward, self.fits.metrics)
+            what = record, reward, self.random_clips, about, self.fits.metrics
             found = measures.write(folder, self.seeds, *what)
         except UserFacingError as error:  # the policy is trained, and must not be lost
             self.session.reporter.say(f"the learned reward is not measured: {error}")
@@ -524,15 +487,3 @@ class TeachRun:
             picture = reward_picture(found, summary_of(found))
             replace_file(folder, REWARD_PICTURE, picture.encode())
             write_label_pictures(folder, found, self.store, self.drawer)
-
-    def _mean_fit_metrics(self) -> dict[str, float]:
-        """Return the reward model's metrics, averaged over the seeds."""
-        names = self.fit_metrics[0].keys()
-        return {
-            name: float(np.mean([metrics[name] for metrics in self.fit_metrics])) for name in names
-        }
-
-
-def _fit_key(seed: int, env_steps: int) -> np.ndarray:
-    key = jax.random.fold_in(jax.random.key(seed), env_steps + 1)
-    return np.asarray(jax.random.key_data(key))
