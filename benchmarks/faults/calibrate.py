@@ -15,7 +15,7 @@ from fnmatch import fnmatch
 from statistics import median
 
 from cases import CALIBRATION, MOVED, TAUGHT_CALIBRATION
-from effect import harmful
+from harmful_settings import harmful
 from peers.sb3_faults import calibration
 from store import FOLDER, load
 

@@ -22,8 +22,8 @@ from cases import (
     faulty,
     faulty_teaching,
 )
-from effect import harmful
 from fault import Case, Fault
+from harmful_settings import harmful
 from store import FOLDER, load
 from tables import Healthy, Row, alarms, put, row, summary, table
 

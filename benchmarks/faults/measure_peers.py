@@ -44,7 +44,8 @@ def main() -> int:
     )
     print(f"{sb3}\n\n{cleanrl}\n\n{time.monotonic() - start:.1f} s")
     if "--write" in sys.argv[1:]:
-        put({"sb3": sb3, "cleanrl": cleanrl})
+        # A library without logs of its faults keeps its table.
+        put({name: text for name, text in (("sb3", sb3), ("cleanrl", cleanrl)) if text})
     return 0
 
 
@@ -56,6 +57,8 @@ def _text(
 ) -> str:
     rows = [found for pair in pairs if (found := _row(*pair, env_of)) is not None]
     sound = [found for of in healthy for found in _healthy(of.name)]
+    if not rows:
+        return ""
     first = summary(rows, sound, signals)
     if not all(np.isnan(one.found) for one in rows):
         either = [_either(f"{one.fault}@{one.run}") for one in rows if one.counts]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from effect import has_effect
+from effect import CHANCE, has_effect, lowers_return
 from looks import SHARES, SOON, finds_at, finds_ever
 from rldebugger import OF_LOSS_CURVES, warnings_of
 
@@ -22,6 +22,7 @@ class Row(NamedTuple):
     Attributes:
         fault, run: the names of the fault and of the training.
         counts: whether the fault has an effect.
+        lowers: whether it lowers the return beyond chance.
         found: share of the seeds with a finding, with all signals; NaN if these were not logged.
         found_logged: the same from what the library logs.
         found_other: the same from what it logs, with or without the environment's name.
@@ -36,6 +37,7 @@ class Row(NamedTuple):
     fault: str
     run: str
     counts: bool
+    lowers: bool
     found: float
     found_logged: float
     found_other: float
@@ -109,6 +111,7 @@ def row(
     return Row(
         *names,
         has_effect(*returns),
+        lowers_return(*returns),
         _share([bool(one.findings) for one in full]),
         _share([bool(one.findings) for one in logged]),
         _share([bool(one.findings) for one in other]),
@@ -167,6 +170,7 @@ def summary(
     alarms = sum(len(one.alarms) for one in healthy)
     trained = sum(one.alarms_while_trained for one in healthy)
     warned = sum(len(one.warnings) for one in healthy)
+    lower = [row for row in rows if row.lowers]
     early = [float(row.since <= 0.2) for row in real if best_of(row) > 0.5]
     return [
         "| measured | figure |",
@@ -192,6 +196,10 @@ def summary(
         f"| healthy seeds with a warning only | {warned} of {seeds} |",
         f"| healthy seeds with a finding at any of {len(SHARES)} looks while they trained | "
         f"{trained} of {seeds} ({trained / max(seeds, 1):.1%}) |",
+        f"| faults that lower the return (p < {CHANCE}), of all | {len(lower)} of {len(rows)} |",
+        f"| their seeds with a finding, {full} | {_mean([row.found for row in lower])} |",
+        f"| the same from {logged} | {_mean([row.found_logged for row in lower])} |",
+        f"| true cause first, of these seeds | {_mean([row.first for row in lower])} |",
     ]
 
 

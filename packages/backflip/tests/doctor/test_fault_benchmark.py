@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from packages.backflip.tests.doctor.log_writers import sb3
+from scipy import stats
 from tests.modules import module_at
 
 from backflip.doctor.causes import BY_ID
@@ -15,6 +16,8 @@ from backflip.doctor.reading.log_files import logs_in
 
 store = module_at("benchmarks/faults/store.py")
 rldebugger = module_at("benchmarks/faults/rldebugger.py")
+effect = module_at("benchmarks/faults/effect.py")
+looks = module_at("benchmarks/faults/looks.py")
 LISTS = [module_at(f"benchmarks/faults/peers/{name}_faults.py") for name in ("sb3", "cleanrl")]
 
 
@@ -138,3 +141,29 @@ def _said(log: Log) -> list[tuple[str, bool, Any]]:
     assert found.findings
     said = [*found.findings, *found.fine]
     return [(m.check.id, m.is_found, pytest.approx(m.value, rel=1e-4, abs=1e-6)) for m in said]
+
+
+def test_an_unlucky_clean_seed_hides_an_effect_and_not_a_lower_return() -> None:
+    clean, broken = np.asarray([389.0, 285, 500, 113, 500]), np.asarray([8.8, 8.8, 8.9, 8.8, 8.9])
+    assert not effect.has_effect(clean, broken), "357 - 8.8 is 2.1 deviations of 164"
+    assert effect.lowers_return(clean, broken), "4.8 standard errors"
+    for shift in (80.0, 180.0, 300.0, 400.0):
+        welch = stats.ttest_ind(
+            clean, clean[::-1] * 0.9 - shift, equal_var=False, alternative="greater"
+        )
+        expected = welch.pvalue < effect.CHANCE
+        assert effect.lowers_return(clean, clean[::-1] * 0.9 - shift) == expected
+    assert not effect.lowers_return(broken[:2], broken[:2])
+    assert effect.has_effect(clean[[2, 4]] + [1.0, -1.0], broken)
+    assert not effect.lowers_return(clean, clean - 20.0)
+    lost = np.asarray([500.0, np.nan, 500, 500, 500])
+    assert effect.has_effect(clean, lost)
+    assert effect.lowers_return(clean, lost)
+
+
+def test_a_look_sees_what_was_logged_by_then_of_the_planned_budget() -> None:
+    x = np.arange(1.0, 101)
+    of = Log("a", "sb3", {"approx_kl": Signal(x, x, "kl")}, planned=100.0)
+    seen = looks.until(of, 0.3)
+    np.testing.assert_array_equal(seen.signals["approx_kl"].y, x[:30])
+    assert (seen.end, seen.budget) == (30.0, 100.0)
