@@ -62,7 +62,10 @@ def _text(
     first = summary(rows, sound, signals)
     if not all(np.isnan(one.found) for one in rows):
         either = [_either(f"{one.fault}@{one.run}") for one in rows if one.counts]
-        first.append(f"| their seeds with a finding in either file | {np.mean(either):.1%} |")
+        first.append(
+            "| seeds of faults with an effect with a finding in either file | "
+            f"{np.mean(either):.1%} |"
+        )
     return "\n".join([*first, "", *misses(rows), "", *table(rows), "", *alarms(sound)])
 
 

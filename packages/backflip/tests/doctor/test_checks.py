@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from packages.backflip.tests.doctor.check_samples import POINTS, SAMPLES, T, X, log
+from tests.modules import module_at
 
 from backflip.doctor.calibration import (
     FILE,
@@ -27,6 +28,7 @@ from backflip.doctor.measures import largest, smallest, smoothed, together
 from backflip.doctor.rolling_means import error_of_change
 from backflip.doctor.signals import SIGNALS
 
+until = module_at("benchmarks/faults/looks.py").until
 RETURN = "episode_return_mean"
 OF_ALL_SO_FAR = ("NN-NAN", "ENV-NOTHING", "ENV-ACTIONS", "REW-UNRELATED")  # one number for all
 
@@ -52,7 +54,7 @@ def test_a_check_measures_the_same_while_the_training_runs(check):
     if check.id in OF_ALL_SO_FAR:
         return
     for of, share in itertools.product(SAMPLES[check.id][:2], (0.35, 0.75)):
-        whole, part = run_check(check, of), run_check(check, until(share, of))
+        whole, part = run_check(check, of), run_check(check, until(of, share))
         if whole is None or part is None:
             continue
         then = np.interp(part.x, whole.x, whole.value)
@@ -64,7 +66,7 @@ def test_a_fall_must_last_for_a_tenth_of_the_budget_while_the_training_runs():
     steady = log("ppo", episode_return_mean=dip)
     longer = replace(steady, planned=steady.planned * 10)
     check, limit = BY_ID["ENV-DROP"], 0.5
-    for of in (steady, until(0.34, steady), longer):
+    for of in (steady, until(steady, 0.34), longer):
         running = run_check(check, of)
         assert running is None or not against(check, running, limit).is_found
 
@@ -72,7 +74,7 @@ def test_a_fall_must_last_for_a_tenth_of_the_budget_while_the_training_runs():
 def test_a_correlation_is_one_of_half_of_the_budget():
     of = SAMPLES["REW-UNRELATED"].broken
     assert run_check(BY_ID["REW-UNRELATED"], of) is not None
-    assert run_check(BY_ID["REW-UNRELATED"], until(0.4, of)) is None
+    assert run_check(BY_ID["REW-UNRELATED"], until(of, 0.4)) is None
 
 
 def test_the_entropy_of_sac_counts_in_its_errors_and_for_as_long_as_values_last():
@@ -88,16 +90,6 @@ def test_the_entropy_of_sac_counts_in_its_errors_and_for_as_long_as_values_last(
     assert running is not None
     first = float(running.x[np.isfinite(running.value)][0])
     assert first / X[-1] == pytest.approx(0.7 + 0.1, abs=0.02), "twice .35, and a tenth"
-
-
-def until(share: float, of: Log) -> Log:
-    """Return a log as it was after a share of its budget."""
-    end = share * of.budget
-    then = {
-        name: one._replace(x=one.x[one.x <= end], y=one.y[one.x <= end])
-        for name, one in of.signals.items()
-    }
-    return replace(of, signals=then, planned=of.budget)
 
 
 def test_the_catalogue_is_complete():

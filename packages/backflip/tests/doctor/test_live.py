@@ -20,8 +20,10 @@ from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.live import LiveDoctor, Watch, follow
 from backflip.doctor.log import Signal
 from backflip.doctor.reading.log_files import logs_in
+from backflip.doctor.report import in_words
 from backflip.training.train import train
 from runshelf.errors import DamagedFile
+from runshelf.formatting import number
 
 BROKEN = {"train/approx_kl": 50.0, "train/clip_fraction": 0.999}
 DOCTOR = (sys.executable, "-m", "backflip", "doctor")
@@ -71,10 +73,11 @@ def test_a_log_that_cannot_be_read_yet_is_read_again(monkeypatch, tmp_path):
 
     follow(read, said.append, lambda found: bool(found[0].findings))
     assert said[0] == "waiting for a log: it is cut off"
-    assert any("doctor: " in line for line in said)
+    assert said[1].endswith(live.NO_END)
+    assert "doctor: " in said[2]
 
 
-def test_a_log_without_planned_env_steps_has_no_end_while_it_is_followed(tmp_path, monkeypatch):
+def test_a_log_without_planned_env_steps_has_no_end_while_it_is_followed(monkeypatch):
     """A return that falls for the last tenth of a log is no finding if more may come."""
     monkeypatch.setattr(live, "FOLLOW_PAUSE", 0.0)
     falls = np.where(np.arange(200) < 170, 100.0 * np.minimum(np.arange(200) / 100, 1.0), 0.0)
@@ -88,6 +91,16 @@ def test_a_log_without_planned_env_steps_has_no_end_while_it_is_followed(tmp_pat
     said.clear()
     follow(lambda: [replace(of, planned=2e5)], said.append, lambda found: True)
     assert "ENV-DROP" in said[0]
+
+
+def test_a_report_says_that_a_log_without_planned_env_steps_is_judged_as_ended():
+    of = log("ppo", approx_kl=0.01)
+    assert f"env steps      {number(1e5)} of {number(2e5)}\n" in in_words(
+        diagnose(replace(of, planned=2e5))
+    )
+    said = in_words(diagnose(replace(of, planned=math.nan)))
+    assert f"env steps      {number(1e5)}, judged as a training that has ended" in said
+    assert "--about env_steps=N" in said
 
 
 @pytest.mark.medium

@@ -21,7 +21,8 @@ class RewardPaths:
     """Asks the reward model twice about the same clips of the agent.
 
     Args:
-        model: its `opinions` are what queries and fits use, its `predict` is what the agent gets.
+        model: its `opinions` are what queries and fits use, its `predict` is what the agent gets,
+            without a bonus.
         length: L, the steps of a clip; fewer in a phase of fewer env steps.
     """
 
