@@ -33,7 +33,7 @@ LONGEST = 1_800  # seconds of one run
 
 
 def kept_as(name: str, kind: str) -> Path:
-    """Return the file of the logs of a run: of kind `files` or `callback`."""
+    """Return the file of the logs of a run: of kind `files`, `monitored` or `callback`."""
     return FOLDER / "peers" / f"{name}.{kind}.npz"
 
 
@@ -66,11 +66,16 @@ def keep(folder: Path, name: str) -> None:
     returns = (
         json.loads(counted.read_text("utf-8")) if counted.exists() else map(late, files.values())
     )
-    save_logs(kept_as(name, "files"), files, list(returns))
+    returns = list(returns)
+    monitors = {seed: folder / f"monitored_{seed}" for seed in seeds}
+    if all(path.exists() for path in monitors.values()):
+        logs = {seed: _only(path, seed) for seed, path in monitors.items()}
+        save_logs(kept_as(name, "monitored"), logs, returns)
     doctors = {seed: folder / f"doctor_{seed}.csv" for seed in seeds}
     if all(path.exists() for path in doctors.values()):
         logs = {seed: _only(path, seed) for seed, path in doctors.items()}
-        save_logs(kept_as(name, "callback"), logs, list(returns))
+        save_logs(kept_as(name, "callback"), logs, returns)
+    save_logs(kept_as(name, "files"), files, returns)  # the last: with it, a run is complete
 
 
 def late(log: Log) -> float:

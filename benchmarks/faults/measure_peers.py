@@ -21,11 +21,10 @@ from tables import Healthy, Returns, Row, alarms, misses, put, row, summary, tab
 
 from backflip.doctor.diagnosis import Diagnosis, diagnose
 
-ENVS = ("CartPole-v1", "Acrobot-v1", "Pendulum-v1")
 SB3_SIGNALS = (
     "the callback's file",
     "`progress.csv` alone",
-    "`progress.csv`, if the user names the environment",
+    "`progress.csv` and the Monitor's files",
 )
 CLEANRL_SIGNALS = (
     "a callback (CleanRL has none)",
@@ -38,10 +37,13 @@ Found = Sequence[Diagnosis]
 def main() -> int:
     """Print the tables, and return the exit status."""
     start = time.monotonic()
-    sb3 = _text(sb3_faults.faulty(), sb3_faults.HEALTHY, SB3_SIGNALS, _named_by_user)
-    cleanrl = _text(
-        cleanrl_faults.faulty(), cleanrl_faults.HEALTHY, CLEANRL_SIGNALS, lambda name: None
+    sb3 = _text(
+        sb3_faults.faulty(),
+        sb3_faults.HEALTHY,
+        SB3_SIGNALS,
+        lambda name: diagnoses(name, "monitored"),
     )
+    cleanrl = _text(cleanrl_faults.faulty(), cleanrl_faults.HEALTHY, CLEANRL_SIGNALS, _without_env)
     print(f"{sb3}\n\n{cleanrl}\n\n{time.monotonic() - start:.1f} s")
     if "--write" in sys.argv[1:]:
         # A library without logs of its faults keeps its table.
@@ -53,9 +55,9 @@ def _text(
     pairs: Iterable[tuple[Any, Any]],
     healthy: Iterable[Any],
     signals: tuple[str, str, str],
-    env_of: Callable[[str], str | None],
+    of_others: Callable[[str], Found],
 ) -> str:
-    rows = [found for pair in pairs if (found := _row(*pair, env_of)) is not None]
+    rows = [found for pair in pairs if (found := _row(*pair, of_others)) is not None]
     sound = [found for of in healthy for found in _healthy(of.name)]
     if not rows:
         return ""
@@ -75,35 +77,35 @@ def _either(name: str) -> float:
     return float(np.mean([any(one.findings for one in pair if one) for pair in pairs]))
 
 
-def _row(fault: Any, of: Any, env_of: Callable[[str], str | None]) -> Row | None:
+def _row(fault: Any, of: Any, of_others: Callable[[str], Found]) -> Row | None:
     name = f"{fault.name}@{of.name}"
     if not kept_as(name, "files").exists() or not kept_as(of.name, "files").exists():
         return None
-    logged, other = diagnoses(name, "files"), _with_env(name, env_of(of.name))
+    logged, other = diagnoses(name, "files"), of_others(name)
     returns = _returns(of.name), _returns(name)
     names = fault.name, of.name
     return row(names, fault.causes, returns, diagnoses(name, "callback"), logged, other)
 
 
 def _healthy(name: str) -> list[Healthy]:
-    kinds = {"files": "its own files", "callback": "the callback"}
+    kinds = {
+        "files": "its own files",
+        "monitored": "and the Monitor's",
+        "callback": "the callback",
+    }
     found = {text: diagnoses(name, kind) for kind, text in kinds.items()}
     return [Healthy(f"{name}: {text}", each) for text, each in found.items() if each]
 
 
 @cache
 def diagnoses(name: str, kind: str) -> Found:
-    """Return the diagnosis of each seed of a run, from its `files` or the `callback`."""
+    """Return the diagnosis of each seed of a run from one kind of its files."""
     path = kept_as(name, kind)
     return [diagnose(log) for log in load(path)[0]] if path.exists() else []
 
 
-def _with_env(name: str, env: str | None) -> Found:
-    return [diagnose(replace(log, env=env)) for log in load(kept_as(name, "files"))[0]]
-
-
-def _named_by_user(name: str) -> str | None:
-    return next((env for env in ENVS if env.startswith(f"{name.rpartition('-')[2]}-")), None)
+def _without_env(name: str) -> Found:
+    return [diagnose(replace(log, env=None)) for log in load(kept_as(name, "files"))[0]]
 
 
 def _returns(name: str) -> Returns:

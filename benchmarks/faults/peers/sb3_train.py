@@ -2,16 +2,17 @@
 
     python benchmarks/faults/peers/sb3_train.py NAME FOLDER [--share 0.1] [--seeds 5]
 
-Each seed gets a folder with the library's own `progress.csv` and another with the callback's
-`doctor.csv`. `returns.json` gets the mean true return of the episodes that ended in the last fifth
-of the budget. Runs in `.cache/peers/sb3/bin/python`, with the sources of backflip on PYTHONPATH.
-`collect_peers.py` calls this.
+Each seed gets a folder with the library's own `progress.csv`, another with the files of its
+Monitors beside it, and the callback's `doctor.csv`. `returns.json` gets the mean true return of the
+episodes that ended in the last fifth of the budget. Runs in `.cache/peers/sb3/bin/python`, with the
+sources of backflip on PYTHONPATH. `collect_peers.py` calls this.
 """
 
 import argparse
 import importlib
 import json
 import math
+import shutil
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ common: Any = importlib.import_module("stable_baselines3.common.env_util")
 logger: Any = importlib.import_module("stable_baselines3.common.logger")
 noise: Any = importlib.import_module("stable_baselines3.common.noise")
 
+KINDS = ("seed", "monitored")  # folders: the library's own file, and the same beside its Monitors
 LAST = 0.8  # of the budget: where the episodes begin to count
 
 
@@ -51,10 +53,11 @@ class Returns(BaseCallback):
         return float(np.mean(late or [one for _, one in self.ended[-1:]] or [math.nan]))
 
 
-def build(fault: Fault | None, of: Training, seed: int) -> Any:
-    """Return the algorithm, with the fault in it."""
+def build(fault: Fault | None, of: Training, seed: int, monitors: Path) -> Any:
+    """Return the algorithm, with the fault in it; its Monitors write into a folder."""
     change = BREAKS[fault.breaks] if fault and fault.breaks else Break()
-    env = common.make_vec_env(of.env, of.num_envs, seed=seed, wrapper_class=change.env)
+    more = {"seed": seed, "wrapper_class": change.env, "monitor_dir": str(monitors)}
+    env = common.make_vec_env(of.env, of.num_envs, **more)
     env = change.vec_env(env) if change.vec_env else env
     # Stable-Baselines3 writes into `policy_kwargs`: each model needs a copy.
     settings = deepcopy({**of.settings, **(fault.settings if fault else {}), **change.settings})
@@ -74,8 +77,9 @@ def build(fault: Fault | None, of: Training, seed: int) -> Any:
 def train(fault: Fault | None, of: Training, seed: int, folder: Path, share: float) -> float:
     """Train one seed, and return its late return; NaN if numbers stopped being finite."""
     env_steps = int(share * of.env_steps)
-    model, returns = build(fault, of, seed), Returns()
-    model.set_logger(logger.configure(str(folder / f"seed_{seed}" / f"{of.algorithm}_1"), ["csv"]))
+    own, monitored = (folder / f"{kind}_{seed}" / f"{of.algorithm}_1" for kind in KINDS)
+    model, returns = build(fault, of, seed, monitored), Returns()
+    model.set_logger(logger.configure(str(own), ["csv"]))
     doctor = DoctorCallback(folder / f"doctor_{seed}.csv", every=of.every)
     try:
         model.learn(env_steps, callback=[returns, doctor], log_interval=of.log_interval)
@@ -83,6 +87,9 @@ def train(fault: Fault | None, of: Training, seed: int, folder: Path, share: flo
         if "invalid values" not in str(error):
             raise
         return math.nan
+    finally:
+        model.env.close()  # the Monitors write the rest of their lines
+        shutil.copy(own / "progress.csv", monitored)
     return returns.late(env_steps)
 
 

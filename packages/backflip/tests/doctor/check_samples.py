@@ -138,6 +138,12 @@ SAMPLES = {
         {"explained_variance": np.where(T < 0.04, 1.0, 0.5)},
         {"explained_variance": np.where(T < 0.02, 1.0, 0.999)},
     ),
+    "PV-WEIGHT": both(
+        "ppo",
+        0.00125,
+        {"total_loss": 0.15, "policy_loss": 0.1, "value_loss": 20.0, "entropy": 0.9},
+        {"total_loss": 19.0, "policy_loss": 0.1, "value_loss": 20.0, "entropy": 0.9},
+    ),
     "PV-EV-NAN": both("ppo", 1.0, {"explained_variance": math.nan}, {"explained_variance": 0.5}),
     "PV-ADV-MEAN": both(
         "ppo",
@@ -195,7 +201,7 @@ SAMPLES = {
         _returns | {"q_mean": 2000.0, "temperature": 10.0},
         _returns | {"q_mean": 2000.0, "temperature": 0.01},
     ),
-    "Q-SIGN": both("td3", -1.0, _returns | {"q_mean": 50.0}, _returns | {"q_mean": -50.0}),
+    "Q-SIGN": both("td3", -1.25, _returns | {"q_mean": 50.0}, _returns | {"q_mean": -50.0}),
     "Q-TARGET-WRONG": both("dqn", 0.2, {"target_error_max": 0.2}, {"target_error_max": 1e-7}),
     "Q-TARGET-STILL": both(
         "dqn",
@@ -206,6 +212,16 @@ SAMPLES = {
     ),
     "Q-ERROR": both(
         "dqn", 50.0, _reward | {"td_error_abs_mean": 50.0}, _reward | {"td_error_abs_mean": 0.1}
+    ),
+    "Q-NO-UPDATE": Sample(
+        replace(log("dqn", **_returns), library="sb3"),
+        replace(log("dqn", q_loss=1.0, **_returns), library="sb3"),
+        1.0,
+    ),
+    "Q-NO-POLICY-LOSS": Sample(
+        replace(log("td3", q_loss=1.0), library="sb3"),
+        replace(log("td3", q_loss=1.0, policy_loss=1.0), library="sb3"),
+        0.99,
     ),
     "Q-BEHIND": both(
         "dqn",

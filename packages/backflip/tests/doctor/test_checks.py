@@ -456,6 +456,36 @@ def test_the_deviation_of_a_return_is_known_from_rolling_means():
     returns = means.signals[RETURN]
     assert error_of_change(means, returns) == pytest.approx(expected, rel=0.1)
     assert error_of_change(replace(means, library="cleanrl"), returns) == 0.0
+    single = means.signals | {"episodes": returns._replace(y=np.full(len(returns.y), 10.0))}
+    assert error_of_change(replace(means, signals=single), returns) == 0.0
+
+
+def test_the_weight_of_the_value_loss_is_read_where_it_is_most_of_the_loss():
+    """0.5 of a mean squared error; rows where entropy may be as much say nothing."""
+    check = BY_ID["PV-WEIGHT"]
+    loss = {"policy_loss": 0.01, "entropy": 0.69, "value_loss": np.where(T > 0.5, 40.0, 1.0)}
+    of = log("ppo", total_loss=0.01 - 0.69 + loss["value_loss"], **loss)
+    running = run_check(check, of)
+    assert running is not None
+    assert running.value[-1] == pytest.approx(0.5 - 0.69 / 80)
+    small = {"total_loss": 0.0, "policy_loss": 0.01, "entropy": 0.69, "value_loss": 1.0}
+    assert run_check(check, log("ppo", **small)) is None
+
+
+def test_a_policy_without_a_loss_is_a_finding_in_the_library_s_own_log_alone():
+    """The callback has no loss of the policy; its files have the error of the values."""
+    check, of = BY_ID["Q-NO-POLICY-LOSS"], SAMPLES["Q-NO-POLICY-LOSS"].broken
+    callback = of.signals | {"td_error_abs_mean": of.signals["q_loss"]}
+    assert run_check(check, replace(of, signals=callback)) is None
+    assert run_check(check, replace(of, library="unknown")) is None
+
+
+def test_a_library_that_may_log_no_loss_is_not_judged_by_one():
+    check, of = BY_ID["Q-NO-UPDATE"], SAMPLES["Q-NO-UPDATE"].broken
+    assert run_check(check, replace(of, library="unknown")) is None
+    open_end = run_check(check, replace(of, planned=math.inf))
+    assert open_end is not None
+    assert open_end.value.max() == 0.0
 
 
 def test_a_return_that_rises_late_is_judged_at_the_end():

@@ -451,6 +451,19 @@ def test_the_action_values_of_stable_baselines3_are_in_the_loss_of_the_policy(tm
     assert with_action_values("sb3", ppo) == ppo
 
 
+def test_the_loss_of_stable_baselines3_is_that_of_its_algorithm(tmp_path):
+    """DQN has one loss; PPO one of several terms. The clip range is a setting."""
+    rows = {"time/total_timesteps": lambda s: round(1e5 * s), "train/loss": 2.0}
+    dqn = only(sb3(tmp_path / "DQN_1", **rows, **{"rollout/exploration_rate": 0.05}))
+    assert dqn.signals["q_loss"].y[-1] == 2.0
+    assert "total_loss" not in dqn.signals
+    ppo = only(sb3(tmp_path / "PPO_1", **rows, **{"train/clip_range": 0.3}))
+    assert ppo.signals["total_loss"].y[-1] == 2.0
+    assert (ppo.setting("clip_range"), dqn.setting("clip_range")) == (0.3, None)
+    falls = only(sb3(tmp_path / "PPO_2", **rows, **{"train/clip_range": lambda s: 0.3 - 0.1 * s}))
+    assert falls.setting("clip_range") is None
+
+
 @pytest.mark.slow
 def test_a_run_of_ours_has_a_log_for_each_seed(tmp_path):
     settings = {"num_envs": 4, "rollout_length": 16, "hidden": (8,)}

@@ -15,6 +15,8 @@ QUARTER, NORMAL = 0.25, 3.1383  # of normal values, a quarter is closer than σ 
 def error_of_change(log: Log, signal: Signal) -> float:
     """Return the deviation of a late mean from an early one if nothing was learned; 0 if unknown.
 
+    It is 0, too, where the values are not such means: then their number of episodes is known.
+
         σ √(1 / n + 1 / W),   σ = s W / √(2 k)
 
     W is `WINDOW` and n the episodes in the first values. Values k episodes apart, at most W / 2,
@@ -23,7 +25,8 @@ def error_of_change(log: Log, signal: Signal) -> float:
     """
     known = np.isfinite(signal.y)
     x, y = signal.x[known], signal.y[known]
-    if log.library not in ROLLING or not log.has("episode_length_mean") or len(x) < 2 * FIRST:
+    rolls = log.library in ROLLING and not log.has("episodes")
+    if not rolls or not log.has("episode_length_mean") or len(x) < 2 * FIRST:
         return 0.0
     lengths = log.signals["episode_length_mean"]
     length = np.interp(x, lengths.x, np.maximum(np.nan_to_num(lengths.y, nan=1.0), 1.0))

@@ -87,6 +87,7 @@ SIGNALS: Mapping[str, Meaning] = {
     "reward_min": Meaning("smallest reward that the algorithm learns from", "rewards.min()"),
     "reward_max": Meaning("largest reward that the algorithm learns from", "rewards.max()"),
     "policy_loss": Meaning("loss of the policy, without entropy", _BATCH),
+    "total_loss": Meaning("all terms of the loss, with their weights", _BATCH),
     "grad_norm": Meaning(
         "norm of the gradient before clipping", "the return value of clip_grad_norm_"
     ),

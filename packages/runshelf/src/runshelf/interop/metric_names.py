@@ -49,6 +49,9 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
         "train/explained_variance": Meaning("explained_variance", _CONTAINS_VALUE),
         "train/policy_gradient_loss": Meaning("", "of PPO; without entropy", like="policy_loss"),
         "train/policy_loss": Meaning("", "of A2C; without entropy", like="policy_loss"),
+        "train/loss": Meaning(
+            "", "all terms together; of PPO, of the last minibatch only", like="total_loss"
+        ),
         "train/learning_rate": Meaning("learning_rate", ""),
         "train/critic_loss": Meaning("", "a sum over the critics", like="q_loss"),
         "train/actor_loss": Meaning(
@@ -65,6 +68,7 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
             like="episode_return_mean",
         ),
         "rollout/ep_len_mean": Meaning("", _WINDOW, like="episode_length_mean"),
+        "train/clip_range": Meaning("", "a setting"),
         "train/std": Meaning("", "mean of exp(log_std) over the actions"),
     },
     "cleanrl": {

@@ -24,6 +24,7 @@ STAYS = 0.2  # share of the budget for which actions stick
 FEWEST = 10  # points
 TIMES_A_RETURN = 10.0
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
+LOGS_LOSSES = ("sb3", "cleanrl")
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
 
@@ -84,6 +85,30 @@ def _error(log: Log) -> Running | None:
         size = together(size, most, np.add)
     found = smoothed(log, together(log.signals["td_error_abs_mean"], size, ratio))
     return or_none(after(log, EARLY, largest(found)))
+
+
+def _learns_late(log: Log) -> Running | None:
+    """Return the share of the budget so far without the loss of a gradient step.
+
+    Only of libraries that log a loss after each update.
+    """
+    if log.library not in LOGS_LOSSES or not log.has("episode_return_mean"):
+        return None
+    losses = [log.signals[name].x[0] for name in ("q_loss", "td_error_abs_mean") if log.has(name)]
+    x = log.signals["episode_return_mean"].x
+    return Running(x, np.minimum(x, min(losses, default=np.inf)) / max(log.budget, 1.0))
+
+
+def _policy_learns_late(log: Log) -> Running | None:
+    """Return the share of the budget in which action values were learned and no policy was.
+
+    Only of Stable-Baselines3's own log, which has a loss of the policy from its first update on.
+    """
+    if log.library != "sb3" or log.has("td_error_abs_mean"):
+        return None
+    x = log.signals["q_loss"].x
+    first = log.signals["policy_loss"].x[0] if log.has("policy_loss") else np.inf
+    return Running(x, (np.minimum(x, first) - x[0]) / max(log.budget, 1.0))
 
 
 def _behind_target(log: Log) -> Running | None:
@@ -249,6 +274,36 @@ CHECKS = (
         "values that are 0 everywhere are wrong by about a return",
         limit=TIMES_A_RETURN,
         algorithms=OFF_POLICY,
+    ),
+    Check(
+        "Q-NO-UPDATE",
+        "no gradient step is taken",
+        "share of the budget before a loss is logged, by a library that logs each",
+        _learns_late,
+        (),
+        "above",
+        "convention",
+        "Episodes end and nothing is learned from them: the run is shorter than the wait before "
+        "the first gradient step, or nothing calls for one.",
+        {"replay": 0.9, "steps-too-small": 0.3},
+        "Stable-Baselines3 issue 526: its own example did this",
+        limit=0.5,
+        algorithms=OFF_POLICY,
+    ),
+    Check(
+        "Q-NO-POLICY-LOSS",
+        "action values are learned and no policy is",
+        "share of the budget after the first loss of the action values and before the first of the "
+        "policy, in Stable-Baselines3's own log",
+        _policy_learns_late,
+        ("q_loss",),
+        "above",
+        "convention",
+        "The policy stays as it was initialised: its updates are too rare, or never called.",
+        {"policy-loss": 0.9},
+        "Fujimoto et al. 2018, arXiv:1802.09477: a policy update for every second of the critics",
+        limit=0.2,
+        algorithms=("ddpg", "td3", "sac"),
     ),
     Check(
         "Q-BEHIND",

@@ -23,6 +23,7 @@ from backflip.doctor.measures import (
 EARLY, LATE = 0.2, 0.5  # shares of the budget
 NEVER, SOON = 0.1, 0.05
 FIRST = 3  # updates
+CLEARLY = 20.0  # times the other terms of a loss
 ORDINARY = 1.0  # a loss that nothing is said about
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
@@ -175,6 +176,20 @@ def _value_loss(log: Log) -> Running | None:
     return or_none(log10_of(found))
 
 
+def _weight(log: Log) -> Running | None:
+    """Return the largest median so far of |L - L_policy| / (V - G)², the weight of the value loss.
+
+    L are all terms of the loss. Updates count where the value loss is `CLEARLY` times the rest.
+    """
+    policy, halved = log.signals["policy_loss"], log.signals["value_loss"]
+    squared = halved._replace(y=2.0 * halved.y)
+    others = together(policy, log.signals["entropy"], lambda one, h: np.abs(one) + np.abs(h))
+    clear = together(squared, others, lambda v, rest: np.where(v > CLEARLY * rest, v, np.nan))
+    without_policy = together(log.signals["total_loss"], policy, lambda all_, one: all_ - one)
+    share = together(without_policy, clear, lambda rest, v: np.abs(rest) / v)
+    return or_none(after(log, NEVER, largest(smoothed(log, share))))
+
+
 CHECKS = (
     Check(
         "PV-EV-LOW",
@@ -278,6 +293,22 @@ CHECKS = (
         f"{_JONES}: a residual variance of 0",
         limit=1.0 - 1e-5,
         algorithms=ON_POLICY,
+    ),
+    Check(
+        "PV-WEIGHT",
+        "the value loss has no weight",
+        "largest median so far of |loss - loss of the policy| over (V - G)², where that is 20 "
+        "times the other terms, after 10 % of the budget",
+        _weight,
+        ("total_loss", "policy_loss", "value_loss", "entropy"),
+        "below",
+        "convention",
+        "The loss that is minimised does not contain the error of the values: they stay as they "
+        "were initialised.",
+        {"values-do-not-learn": 0.9},
+        "two routes to one number; the weight is 0.5 in Schulman et al. 2017, arXiv:1707.06347",
+        limit=0.005,
+        algorithms=("ppo",),
     ),
     Check(
         "PV-EV-NAN",

@@ -175,10 +175,12 @@ def _may_scale_rewards(log: Log) -> bool:
 def _other_sign(log: Log) -> Running | None:
     """Return the median of Q / V so far, after `LATE`, where returns do not rise.
 
-    Where they rise, values are right about the new policy before the first of its episodes ends.
+    V is that of `ENOUGH` env steps at most: values that have only begun to grow have a sign. Where
+    returns rise, values are right about the new policy before the first of its episodes ends.
     A median is one of at least `SPAN` of the budget.
     """
-    found, reward = _over_returns(log), _reward(log)
+    found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.max))
+    reward = _reward(log)
     if found is None or reward.value[-1] > reward.value[0]:
         return None
     late = after(log, LATE, found)
@@ -258,8 +260,8 @@ CHECKS = (
     Check(
         "Q-SIGN",
         "action values have another sign than returns",
-        "median of mean Q over the discounted rewards that returns and lengths of episodes imply, "
-        "after 60 % of the budget, where returns do not rise",
+        "median of mean Q over the rewards of up to 20 env steps that returns and lengths of "
+        "episodes imply, after 60 % of the budget, where returns do not rise",
         _other_sign,
         _NEEDS,
         "below",

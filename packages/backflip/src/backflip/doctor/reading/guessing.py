@@ -55,3 +55,12 @@ def with_action_values(library: str, signals: Mapping[str, Signal]) -> Mapping[s
         return signals
     how = "minus the loss of the policy, of SAC with the bonus for entropy"
     return {**signals, "q_mean": Signal(loss.x, -loss.y, f"minus {loss.logged_as}", how)}
+
+
+def with_loss_of_q(library: str, signals: Mapping[str, Signal]) -> Mapping[str, Signal]:
+    """Return the signals with `q_loss`, which Stable-Baselines3's DQN logs as its only loss."""
+    loss = signals.get("total_loss")
+    if library != "sb3" or loss is None or "epsilon" not in signals:
+        return signals
+    rest = {name: one for name, one in signals.items() if name != "total_loss"}
+    return {**rest, "q_loss": loss._replace(how="of DQN: the Huber loss")}

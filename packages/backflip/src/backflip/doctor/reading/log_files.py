@@ -12,9 +12,15 @@ import numpy as np
 
 from backflip.doctor.log import SAVED, Log, Signal
 from backflip.doctor.reading.from_settings import with_settings
-from backflip.doctor.reading.guessing import algorithm_of, number_of_actions, with_action_values
+from backflip.doctor.reading.guessing import (
+    algorithm_of,
+    number_of_actions,
+    with_action_values,
+    with_loss_of_q,
+)
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.saved_models import unneeded_mib
+from backflip.doctor.reading.single_returns import monitored, unrolled
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import Csv, read_csv
 from runshelf.interop.event_columns import Column
@@ -33,6 +39,8 @@ _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MOST_TABLES = 1_000
 MOST_COLUMNS, MOST_SHOWN = 4, 40  # columns, and characters of a value, in a note
 _OF_MONITOR = ("r", "l", "t")
+_CONSTANTS = {"clip_range": "train/clip_range"}  # settings by the series that log them
+_COUNT = "time/episodes"  # until each line, of Stable-Baselines3
 READABLE = (
     "event files of TensorBoard (`*tfevents*`), files of W&B (`*.wandb`), and CSV files (`.csv`, "
     "`.tsv` and `.txt`, also with `.gz`)"
@@ -166,11 +174,15 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     logged = _of_events(source, settings, notes)
     if source.progress:
         logged = _of_csv(source.progress, read_csv(source.progress), notes) | logged
-    if source.monitors and "rollout/ep_rew_mean" not in logged:
-        logged |= _of_monitors(source.monitors, notes)
+    episodes = _of_monitors(source.monitors, notes) if source.monitors else {}
+    if "rollout/ep_rew_mean" not in logged:
+        logged |= episodes
     for path in source.monitors[:1]:  # of one training: all have the same environment
         settings = _settings_of(read_csv(path).head) | settings
     log = _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
+    if episodes and log.library == "sb3":
+        returns, lengths = (Signal(*episodes[name], name) for name in ("r", "l"))
+        log = monitored(log, returns, lengths, len(source.monitors))
     saved = unneeded_mib(source.folder)
     if saved is None:
         return log
@@ -189,8 +201,10 @@ def _log(
 ) -> Log:
     found = named(logged, mapping)
     about = parse_folder_name(source or LogFolder(path.parent, [path.name]))
-    config = {**about.config, **settings}
-    signals = with_action_values(found.library, found.signals)
+    config = {**_constants(logged), **about.config, **settings}
+    signals = with_loss_of_q(found.library, with_action_values(found.library, found.signals))
+    if _COUNT in logged:
+        signals = unrolled(signals, Signal(*logged[_COUNT], _COUNT))
     actions = number_of_actions(signals)
     if actions is not None:
         config.setdefault("actions", actions)
@@ -210,6 +224,12 @@ def _log(
             (*notes, *found.notes),
         )
     )
+
+
+def _constants(logged: Mapping[str, Logged]) -> dict[str, Any]:
+    """Return settings that a library logs as series, by its names; only of those that stay."""
+    found = {name: logged[series].y for name, series in _CONSTANTS.items() if series in logged}
+    return {name: float(y[0]) for name, y in found.items() if len(y) and np.all(y == y[0])}
 
 
 def _algorithm(name: object) -> str | None:

@@ -1,0 +1,78 @@
+"""Returns of the newest episodes, from the means of the last 100 that Stable-Baselines3 logs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from backflip.doctor.log import Log, Signal, Values
+
+WINDOW = 100  # episodes of a mean, by default (`stats_window_size`)
+SLACK = 0.01  # of the env steps, by which lengths may miss them
+_HOW = "of the episodes since the line before, from the means of the last 100"
+_BY_MONITOR = "of single episodes, from the Monitor's file"
+_RETURN, _LENGTH = "episode_return_mean", "episode_length_mean"
+
+
+def unrolled(signals: Mapping[str, Signal], counts: Signal) -> Mapping[str, Signal]:
+    """Return the signals with means of the episodes that ended since the line before.
+
+    The signals stay as they are if the means do not tell: counts of episodes begin above 100, lines
+    do not fall on whole hundreds, or the lengths do not add up to the env steps.
+
+    Args:
+        signals: by our name, with means of the last 100 episodes.
+        counts: the number of episodes until each line.
+    """
+    returns, lengths = signals.get(_RETURN), signals.get(_LENGTH)
+    if returns is None or lengths is None:
+        return signals
+    if not np.array_equal(returns.x, counts.x) or not np.array_equal(returns.x, lengths.x):
+        return signals
+    known = np.isfinite(returns.y) & np.isfinite(lengths.y) & np.isfinite(counts.y)
+    x, count = returns.x[known], counts.y[known]
+    of_returns, of_lengths = (sums(one.y[known], count) for one in (returns, lengths))
+    if of_returns is None or of_lengths is None or np.any(np.abs(of_lengths - x) > SLACK * x):
+        return signals
+    ended = np.diff(count, prepend=0.0)
+    return {
+        **signals,
+        _RETURN: Signal(x, np.diff(of_returns, prepend=0.0) / ended, returns.logged_as, _HOW),
+        _LENGTH: Signal(x, np.diff(of_lengths, prepend=0.0) / ended, lengths.logged_as, _HOW),
+        "episodes": Signal(x, ended, counts.logged_as),
+    }
+
+
+def sums(means: Values, counts: Values, window: int = WINDOW) -> Values | None:
+    """Return the sum over all episodes until each line, from means of the last ones.
+
+        P(c) = W m(c) + P(c - W),   W = min(c, window)
+
+    None if a P(c - W) is not known, or if the counts do not rise.
+    """
+    if np.any(np.diff(counts, prepend=0.0) <= 0):
+        return None
+    until = {0: 0.0}
+    for mean, count in zip(means.tolist(), counts.astype(int).tolist(), strict=True):
+        before = until.get(count - min(count, window))
+        if before is None:
+            return None
+        until[count] = min(count, window) * mean + before
+    return np.asarray(list(until.values())[1:], np.float64)
+
+
+def monitored(log: Log, returns: Signal, lengths: Signal, envs: int) -> Log:
+    """Return a log with the episodes of its Monitor in place of means of many.
+
+    It stays as it is if the Monitor does not hold all episodes: their lengths must add up to the
+    env steps of the log, but for one episode of each environment that has not ended.
+    """
+    unfinished = envs * float(lengths.y.max())
+    if not log.end - unfinished <= lengths.x[-1] <= (1.0 + SLACK) * log.end:
+        return log
+    single = {
+        _RETURN: returns._replace(how=_BY_MONITOR),
+        _LENGTH: lengths._replace(how=_BY_MONITOR),
+        "episodes": returns._replace(y=np.ones(len(returns.y)), how=_BY_MONITOR),
+    }
+    return replace(log, signals={**log.signals, **single})
