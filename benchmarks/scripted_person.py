@@ -36,7 +36,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from backflip.preferences.teachers import Teacher, parse_teacher
 from runshelf.index.location import cache_folder
-from runshelf.store.run import list_runs
+from runshelf.store.finding import list_runs
 
 sys.path.insert(0, str(ROOT))
 

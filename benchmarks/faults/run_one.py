@@ -26,7 +26,7 @@ from backflip.api import teach
 from backflip.training.result import Result
 from backflip.training.train import train
 from runshelf.errors import UserFacingError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 
 def find(name: str) -> tuple[Fault | None, Case, int]:

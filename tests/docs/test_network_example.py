@@ -10,7 +10,7 @@ import backflip
 from backflip.envs.native.cartpole import CartPole
 from backflip.networks.own import own_network
 from backflip.training.train import resume_train, train
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 NETWORK = "network:residual"

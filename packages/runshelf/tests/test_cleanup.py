@@ -22,9 +22,10 @@ from runshelf.errors import UsageError, UserFacingError
 from runshelf.recorder.output_files import list_outputs
 from runshelf.recorder.rerun import _locked_folder
 from runshelf.snapshot.object_store import object_path, snapshot_taken, store
+from runshelf.store.finding import list_runs
 from runshelf.store.home import make_shared, shared
 from runshelf.store.metrics import MetricsWriter
-from runshelf.store.run import create_run, list_runs, open_run
+from runshelf.store.run import create_run, open_run
 from runshelf.store.series import metric_names, read_series
 from runshelf.store.trees import remove_tree, tree_bytes
 

@@ -27,8 +27,8 @@ from runshelf.logger.line_file import LineFile
 from runshelf.logger.problems import Problems
 from runshelf.store import logged_media, media, series
 from runshelf.store.compacting import compact
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.metrics import SEED, read_metrics
-from runshelf.store.run import find_run, list_runs
 from runshelf.store.state import state_of
 
 LOGGER = Path(logger.__file__).parents[2]

@@ -12,10 +12,11 @@ from runshelf import steady_clock
 from runshelf.index.entry import read_status
 from runshelf.recorder.output_reader import read_output
 from runshelf.steady_clock import SteadyClock
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.home import TRASH, make_shared
 from runshelf.store.metrics import read_metrics
 from runshelf.store.periods import periods
-from runshelf.store.run import create_run, find_run, list_runs, open_run, resume_run
+from runshelf.store.run import create_run, open_run, resume_run
 from runshelf.store.run_ids import is_ulid, new_ulid
 from runshelf.store.series import read_series
 from runshelf.store.times import seconds_of

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from backflip.core.paths import default_home
-from runshelf.store.run import Run, find_run
+from runshelf.store.finding import find_run
+from runshelf.store.run import Run
 from runshelf.store.series import Series, metric_names, read_series
 from runshelf.store.state import state_of
 

@@ -19,7 +19,7 @@ from backflip.training.policy import POLICY, load_policy
 from backflip.training.saved_state import load_checkpoint
 from backflip.training.train import train
 from runshelf.errors import DamagedFile, UserFacingError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 pytestmark = [pytest.mark.attack, pytest.mark.medium]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 from runshelf.store.state import state_of
 
 LINE = ["train", "ppo", "CartPole-v1", "--env-steps", "200000000", "--set", "epochs=1", "--home"]

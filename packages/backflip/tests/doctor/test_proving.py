@@ -34,7 +34,8 @@ from backflip.training.algorithm_config import configure
 from backflip.training.train import train
 from runshelf.cli.command_line import build_parser
 from runshelf.errors import UsageError
-from runshelf.store.run import find_run, open_run
+from runshelf.store.finding import find_run
+from runshelf.store.run import open_run
 
 A_RUN: Any = SimpleNamespace(manifest={"command": "train"}, short="ABC")
 

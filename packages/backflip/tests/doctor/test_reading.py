@@ -33,7 +33,8 @@ from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.training.train import train
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.interop import csv_files
-from runshelf.store.run import create_run, find_run, open_run
+from runshelf.store.finding import find_run
+from runshelf.store.run import create_run, open_run
 
 
 def only(path, mapping=None):

@@ -25,7 +25,7 @@ from backflip.training.algorithm_config import configure
 from backflip.training.policy import Policy
 from backflip.training.train import train
 from runshelf.errors import UsageError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 FLOAT = np.dtype(np.float32)
 

@@ -19,8 +19,9 @@ from backflip.labelling import page, page_server  # noqa: F401  (imported before
 from backflip.preferences.kept_labels import LabelHash, refuse_lost_labels
 from backflip.preferences.labels import LabelStore
 from backflip.training import teaching  # noqa: F401
+from runshelf.store.finding import list_runs
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import Run, list_runs, open_run
+from runshelf.store.run import Run, open_run
 
 PAIRS_AT_ONCE = 300
 KILLS_OF_RUN = 10

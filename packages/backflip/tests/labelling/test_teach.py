@@ -25,7 +25,8 @@ from backflip.labelling.people_source import LabellingSettings
 from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
 from runshelf.errors import UsageError
-from runshelf.store.run import list_runs, open_run
+from runshelf.store.finding import list_runs
+from runshelf.store.run import open_run
 from runshelf.web.address import saved_port
 
 TINY = {

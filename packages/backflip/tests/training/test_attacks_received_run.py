@@ -31,7 +31,8 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.training.train import resume_train, train, train_more
 from runshelf.errors import UserFacingError
-from runshelf.store.run import find_run, open_run
+from runshelf.store.finding import find_run
+from runshelf.store.run import open_run
 from runshelf.store.writing import refuse_unsafe
 
 pytestmark = pytest.mark.attack

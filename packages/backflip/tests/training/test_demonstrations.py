@@ -22,7 +22,7 @@ from backflip.training.demonstrations import (
     demonstration_schedule,
 )
 from runshelf.errors import Interrupted, UsageError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 
 @pytest.fixture(scope="module")

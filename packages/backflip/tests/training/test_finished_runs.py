@@ -14,8 +14,9 @@ from backflip.training.result import Result
 from backflip.training.train import resume_train, train, train_more
 from runshelf.errors import Interrupted, UsageError
 from runshelf.index.entry import read_status
+from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import RunWriter, find_run
+from runshelf.store.run import RunWriter
 
 PPO = {"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 2, "hidden": (8,)}
 DQN = {

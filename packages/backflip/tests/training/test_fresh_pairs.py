@@ -19,8 +19,9 @@ from backflip.training.result import Result
 from backflip.training.reward_measures import read_measures
 from backflip.training.teach_config import TeachConfig, saved_teaching
 from runshelf.errors import Interrupted
+from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import create_run, find_run, open_run, resume_run
+from runshelf.store.run import create_run, open_run, resume_run
 
 TINY = {
     "num_envs": 4,

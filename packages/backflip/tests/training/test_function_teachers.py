@@ -20,7 +20,7 @@ from backflip.preferences.teacher_query import TeacherQuery, shown_clip
 from backflip.preferences.teachers import TeacherFailed, parse_teacher
 from backflip.training.build import build
 from runshelf.errors import UsageError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 LABELS = 8

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from backflip.core.checkpoint import load_arrays
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import find_run, list_runs
 
 PROGRAM = """
 import os, signal, sys, threading, time

@@ -18,7 +18,7 @@ from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.training.continuation import found_run
 from backflip.training.progress import Progress
 from runshelf.errors import DamagedFile, Interrupted, UsageError
-from runshelf.store.run import find_run, list_runs
+from runshelf.store.finding import find_run, list_runs
 
 SETTINGS = {
     "num_envs": 4,

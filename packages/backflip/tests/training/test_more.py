@@ -20,8 +20,9 @@ from backflip.training.result import Result
 from backflip.training.session import Session
 from backflip.training.train import resume_train, train, train_more
 from runshelf.errors import DamagedFile, Interrupted, UsageError
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import Run, find_run, list_runs, open_run
+from runshelf.store.run import Run, open_run
 
 PPO = {"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 2, "hidden": (8,)}
 DQN = {

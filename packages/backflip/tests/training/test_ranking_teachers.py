@@ -21,7 +21,7 @@ from backflip.preferences.teachers import TeacherFailed
 from backflip.training.result import Result
 from backflip.training.teach_config import saved_teaching
 from runshelf.errors import Interrupted, UsageError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 TEACHERS = """
 calls, fails_at = 0, None

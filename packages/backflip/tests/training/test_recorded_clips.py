@@ -19,7 +19,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
 from backflip.training.recorded_clips import RECORDED
 from runshelf.errors import DamagedFile, Interrupted, UsageError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 ROOT = Path(__file__).parents[4]
 PEER = ROOT / ".cache" / "peers" / "sb3_reward" / "bin" / "python"

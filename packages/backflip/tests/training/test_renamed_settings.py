@@ -18,7 +18,7 @@ from backflip.training.policy import POLICY, load_policy
 from backflip.training.renamed_settings import ALIASES, RENAMED, current_names
 from backflip.training.train import resume_train, train
 from runshelf.errors import UsageError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 # The names that saved configurations had before the renames, written by hand.
 COMMON = {"env_steps", "num_envs", "rollout_length"}

@@ -11,7 +11,7 @@ from backflip.drivers.native import NativeDriver
 from backflip.envs.registry import make_native
 from backflip.training.replay_rows import trimmed, whole
 from backflip.training.train import resume_train, train
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 
 SETTINGS = {
     "env_steps": 1_024,

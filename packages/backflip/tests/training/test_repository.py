@@ -10,7 +10,7 @@ import pytest
 from packages.runshelf.tests.snapshot.repositories import git, made
 
 from runshelf.comparison.code import diff_code
-from runshelf.store.run import find_run, list_runs
+from runshelf.store.finding import find_run, list_runs
 
 
 @pytest.mark.slow

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from runshelf.snapshot.code_snapshot import read_snapshot
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.home import shared
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import find_run, list_runs
 
 ENVIRONMENT = """
 import gymnasium

@@ -28,8 +28,8 @@ from backflip.training.query_maker import QueryMaker
 from backflip.training.session import Session
 from backflip.training.teach_config import TeachConfig, teach_settings
 from runshelf.errors import Interrupted, UsageError
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import find_run, list_runs
 
 TINY = {
     "num_envs": 4,

@@ -19,8 +19,8 @@ from backflip.training.teach_config import (
 )
 from backflip.training.train import train
 from runshelf.errors import Interrupted, UsageError
+from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import find_run
 
 LABELS = 8
 TEACHING = {

@@ -35,8 +35,9 @@ from backflip.training.progress import Pace, Progress, plain_line
 from backflip.training.result import Result
 from backflip.training.train import resume_train, train
 from runshelf.errors import Interrupted, UsageError, UserFacingError
+from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import Run, find_run, open_run
+from runshelf.store.run import Run, open_run
 
 SMALL: dict[str, Any] = {"num_envs": 4, "rollout_length": 16, "epochs": 2, "hidden": (8,)}
 ENV_STEPS = 4 * 16 * 6  # six updates

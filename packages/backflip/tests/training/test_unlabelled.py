@@ -15,8 +15,8 @@ from backflip.training.result import Result
 from backflip.training.session import Session
 from backflip.training.unlabelled import PAIRS
 from runshelf.errors import Interrupted
+from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import find_run
 
 SMALL: dict[str, Any] = {
     **{"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (4,)},

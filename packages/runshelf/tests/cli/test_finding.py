@@ -15,7 +15,8 @@ from packages.runshelf.tests.index.homes import make_run, ulid
 from runshelf.cli import tables
 from runshelf.cli.main import main
 from runshelf.cli.tables import harmless, size_of, value_of
-from runshelf.store.run import create_run, find_run
+from runshelf.store.finding import find_run
+from runshelf.store.run import create_run
 
 HOSTILE = "\x1b]8;;http://evil\x07click\x1b]8;;\x07 \x1b[2J\x9b31m\u202e\r\n\x00"
 

@@ -12,9 +12,10 @@ from runshelf.cli.command_line import build_parser
 from runshelf.cli.main import PROGRAM, main
 from runshelf.cli.recording import duration, split_program
 from runshelf.recorder.budget import spent_this_week, week_start
+from runshelf.store.finding import list_runs
 from runshelf.store.home import shared
 from runshelf.store.periods import periods
-from runshelf.store.run import RunInfo, create_run, list_runs
+from runshelf.store.run import RunInfo, create_run
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from runshelf.comparison.next_batch import commands_of
 from runshelf.errors import UsageError
 from runshelf.registrations.kept import Kept, find, register
 from runshelf.registrations.registration import registration_of, values_of
-from runshelf.store.run import list_runs, open_run
+from runshelf.store.finding import list_runs
+from runshelf.store.run import open_run
 
 PROGRAM = """
 import random, sys

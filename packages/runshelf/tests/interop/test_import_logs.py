@@ -19,8 +19,9 @@ from runshelf.interop.metric_names import MEANINGS, REMARKS
 from runshelf.interop.protobuf import field
 from runshelf.interop.tfrecord import frame
 from runshelf.store import logged_media, series
+from runshelf.store.finding import list_runs
 from runshelf.store.metrics import SEED, broken_lines, read_metrics
-from runshelf.store.run import RunInfo, list_runs, open_run
+from runshelf.store.run import RunInfo, open_run
 from runshelf.store.state import state_of
 
 PAGE = (Path(__file__).parents[4] / "docs" / "logging.md").read_text()

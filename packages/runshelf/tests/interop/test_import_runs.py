@@ -17,8 +17,9 @@ from runshelf.interop.event_files import scalar_event, version_event
 from runshelf.interop.import_logs import import_path
 from runshelf.interop.protobuf import field
 from runshelf.interop.tfrecord import frame
+from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics
-from runshelf.store.run import RunInfo, find_run, open_run
+from runshelf.store.run import RunInfo, open_run
 from runshelf.store.state import state_of
 
 

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from runshelf.recorder.output_reader import read_output
-from runshelf.store.run import list_runs, open_run
+from runshelf.store.finding import list_runs
+from runshelf.store.run import open_run
 
 RUNSHELF = "import sys; from runshelf.cli.main import main; sys.exit(main())"
 

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from runshelf.recorder.output_reader import read_output
+from runshelf.store.finding import list_runs
 from runshelf.store.liveness import read_heartbeat
-from runshelf.store.run import list_runs, open_run
+from runshelf.store.run import open_run
 from runshelf.store.state import state_of
 
 RUNSHELF = "import sys; from runshelf.cli.main import main; sys.exit(main())"

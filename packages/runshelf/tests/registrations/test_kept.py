@@ -20,8 +20,9 @@ from runshelf.registrations.registration import (
     registration_of,
     values_of,
 )
+from runshelf.store.finding import find_run
 from runshelf.store.home import shared
-from runshelf.store.run import NO_INFO, find_run
+from runshelf.store.run import NO_INFO
 
 
 def registration(**changes: Any) -> Registration:

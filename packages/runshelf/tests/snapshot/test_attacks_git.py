@@ -20,7 +20,7 @@ from packages.runshelf.tests.snapshot.hostile_repositories import (
 from packages.runshelf.tests.snapshot.repositories import git, made, write
 
 from runshelf.snapshot.code_snapshot import read_snapshot
-from runshelf.store.run import find_run, list_runs
+from runshelf.store.finding import find_run, list_runs
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),

@@ -15,8 +15,9 @@ from runshelf.comparison.code import diff_code
 from runshelf.snapshot.capture import capture
 from runshelf.snapshot.code_snapshot import read_snapshot
 from runshelf.snapshot.git import find_repository
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.home import SHARED
-from runshelf.store.run import Run, create_run, find_run, list_runs
+from runshelf.store.run import Run, create_run
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("git") is None, reason="needs git"),

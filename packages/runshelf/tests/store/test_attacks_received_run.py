@@ -29,9 +29,10 @@ from runshelf.recorder.output_files import list_outputs
 from runshelf.recorder.output_log import OutputWriter
 from runshelf.recorder.spool import Spool
 from runshelf.store.compacting import compact, finish_metrics
+from runshelf.store.finding import find_run
 from runshelf.store.media import save_image
 from runshelf.store.metrics import MetricsWriter
-from runshelf.store.run import create_run, find_run, open_run, resume_run
+from runshelf.store.run import create_run, open_run, resume_run
 from runshelf.store.state import state_of
 from runshelf.store.writing import make_folder, open_in_place, remove_file, replace_file
 

@@ -16,6 +16,7 @@ from runshelf.index.run_index import open_index
 from runshelf.recorder.budget import read_weekly, write_weekly
 from runshelf.snapshot.code_snapshot import materialise
 from runshelf.snapshot.object_store import object_path, store
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.home import (
     has_runs,
     home_of,
@@ -24,7 +25,7 @@ from runshelf.store.home import (
     make_shared,
     shared,
 )
-from runshelf.store.run import find_run, list_runs, open_run
+from runshelf.store.run import open_run
 
 
 def names(folder: Path) -> set[str]:

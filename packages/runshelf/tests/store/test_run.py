@@ -17,8 +17,9 @@ import pytest
 
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store import run as module
+from runshelf.store.finding import find_run, list_runs
 from runshelf.store.records import read_lines
-from runshelf.store.run import RunInfo, create_run, find_run, list_runs, open_run, resume_run
+from runshelf.store.run import RunInfo, create_run, open_run, resume_run
 from runshelf.store.run_ids import is_ulid, new_ulid, short_id
 
 CONFIG = {"lr": 1e-3, "clip": math.inf, "goal": (80, 105), "nested": {"on": True}}

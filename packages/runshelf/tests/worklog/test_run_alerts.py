@@ -17,7 +17,8 @@ from packages.runshelf.tests.web.runs import done
 from packages.runshelf.tests.worklog.servers import webhook
 
 from runshelf.cli.run_alerts import without_alerts
-from runshelf.store.run import Run, list_runs, open_run
+from runshelf.store.finding import list_runs
+from runshelf.store.run import Run, open_run
 from runshelf.store.state import state_of
 from runshelf.worklog.alerts.companion import MODULE, watched
 

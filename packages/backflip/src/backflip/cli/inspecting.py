@@ -267,7 +267,7 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
     _ask_to_import(run, options)
@@ -328,7 +328,7 @@ def _draw_stages(run: "Run", options: argparse.Namespace) -> dict[str, Any] | No
 
 
 def _export_policy(options: argparse.Namespace) -> dict[str, Any]:
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run = find_run(home(options), options.run)  # fails before JAX is imported, which is slow
     _ask_to_import(run, options)

@@ -89,7 +89,7 @@ def finished_note(run: "Run") -> str:
 def _parent(options: argparse.Namespace, positional: dict[str, str | None]) -> "Run":
     """Return the parent, or refuse what cannot differ from it."""
     from backflip.training.named_code import code_named_by
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     named = [name for name, text in positional.items() if text is not None]
     named += [name for name in given_options(options) if name not in FREE]

@@ -53,7 +53,7 @@ def add(commands: Any) -> None:
 def _ablate(options: argparse.Namespace) -> Reported:
     from backflip.studies.ablation import ablation_of
     from backflip.training.build import env_args_of
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run = find_run(home(options), options.run)
     study = ablation_of(run)

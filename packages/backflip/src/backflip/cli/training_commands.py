@@ -322,7 +322,7 @@ def _check_has_replay(algorithm: str) -> None:
 
 def _ask_about_reward_model(options: argparse.Namespace) -> None:
     from backflip.training.named_code import code_named_by
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run = find_run(home(options), options.reward_from)
     ask_to_import(run, code_named_by(run), options)
@@ -331,7 +331,7 @@ def _ask_about_reward_model(options: argparse.Namespace) -> None:
 def _resume(options: argparse.Namespace) -> Reported:
     from backflip.training.finished import result_of
     from backflip.training.named_code import code_named_by
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run = find_run(home(options), options.run)
     kind, teacher = run.manifest["command"], run.config.get("teacher")
@@ -364,7 +364,7 @@ def _resumed(run: "Run", options: argparse.Namespace, display: "Report | None") 
 def _serve(options: argparse.Namespace) -> None:
     from backflip.labelling.page_server import serve
     from runshelf.cli.pages import serve_runs
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     open_page = page_opener(options, "see all runs" if options.run is None else "compare clips")
 
@@ -385,7 +385,7 @@ def _serve(options: argparse.Namespace) -> None:
 def _export(options: argparse.Namespace) -> dict[str, Any]:
     from backflip.preferences.exchange import export_labels
     from backflip.preferences.labels import LabelStore
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run = find_run(home(options), options.run)
     with LabelStore.open_existing(_labels_of(run, complete=not options.incomplete)) as store:
@@ -396,7 +396,7 @@ def _export(options: argparse.Namespace) -> dict[str, Any]:
 def _import(options: argparse.Namespace) -> dict[str, Any]:
     from backflip.preferences.exchange import import_labels, read_labels
     from backflip.preferences.labels import LabelStore
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run, path = find_run(home(options), options.run), Path(options.file)
     labels = read_labels(path)

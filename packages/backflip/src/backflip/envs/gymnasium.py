@@ -19,22 +19,19 @@ from backflip.core.errors import EnvironmentFailed
 from backflip.core.spaces import (
     Box,
     Group,
-    InvalidValue,
     MultiDiscrete,
-    Space,
-    flattened,
     names_of_numbers,
 )
 from backflip.core.spec import EnvSpec, OwnSpaces
+from backflip.envs.checked_row import CheckedRow, RowFailed
 from backflip.envs.metadata import class_of, number_names
 from backflip.envs.pictures import NONE
 from backflip.envs.rendering import Make, OwnRender
-from backflip.envs.spaces import learned_action, learned_observation, own_spaces
+from backflip.envs.spaces import in_short, learned_action, learned_observation, own_spaces
 from backflip.envs.spec import CanShorten, HasDrawingState, HostStep, KnowsAngles
 from backflip.envs.stdout_guard import stdout_kept_open
 from runshelf.errors import UsageError, UserFacingError, one_line
 
-NO_LIMIT = 10**9  # env steps: longer than any episode
 MODES = {"next_step": AutoresetMode.NEXT_STEP, "same_step": AutoresetMode.SAME_STEP}
 
 # Silence Gymnasium's warnings about style and versions; this module raises real errors.
@@ -145,7 +142,7 @@ class GymnasiumEnv:
                 "call"
             )
         own = own_spaces(env_id, made[0].observation_space, made[0].action_space)
-        rows = [_Row(one, row, own) for row, one in enumerate(made)]
+        rows = [CheckedRow(one, row, own) for row, one in enumerate(made)]
         take = iter(rows).__next__  # each call of the constructor list takes the next row
         vector = SyncVectorEnv([take] * num_envs, copy=False, autoreset_mode=mode)
         return cls(
@@ -190,9 +187,9 @@ class GymnasiumEnv:
             row.shorten_episodes(env_steps, following)
         return bool(rows)
 
-    def _rows(self) -> list["_Row"]:
+    def _rows(self) -> list[CheckedRow]:
         """Return the environments, if they are stepped one by one."""
-        return [row for row in getattr(self._vector, "envs", []) if isinstance(row, _Row)]
+        return [row for row in getattr(self._vector, "envs", []) if isinstance(row, CheckedRow)]
 
     def step(self, actions: np.ndarray) -> HostStep:
         """Step every environment.
@@ -279,7 +276,7 @@ class GymnasiumEnv:
         for row in np.flatnonzero(self._ended):
             final_obs = infos.get("final_obs", {row: None})[row]
             if final_obs is None or np.shape(final_obs) != successors.shape[1:]:
-                what = f"`final_obs` is {_short(final_obs)} after the end of an episode"
+                what = f"`final_obs` is {in_short(final_obs)} after the end of an episode"
                 raise self._failed(int(row), what)
             successors[row] = final_obs
         return successors
@@ -320,7 +317,7 @@ class GymnasiumEnv:
             # Values that are not finite are reported later.
             with np.errstate(all="ignore"), stdout_kept_open():
                 result = getattr(self._vector, method)(*args, **kwargs)
-        except _RowFailedError as error:
+        except RowFailed as error:
             raise self._failed(error.row, error.what) from error.__cause__
         except KeyboardInterrupt:
             raise
@@ -328,7 +325,7 @@ class GymnasiumEnv:
             raise self._failed(None, f"`{method}` raised {one_line(error)}") from error
         if isinstance(result, tuple) and len(result) == count:
             return result
-        raise self._failed(None, f"`{method}` returned {_short(result)}, expected {count} values")
+        raise self._failed(None, f"`{method}` returned {in_short(result)}, expected {count} values")
 
     def _numbers(self, name: str, values: Any, dtype: np.dtype) -> np.ndarray:
         """Check one value per row and return a copy."""
@@ -361,121 +358,6 @@ class GymnasiumEnv:
         return EnvironmentFailed(
             f"environment `{self._spec.id}` failed in {place} at {when}: {what}"
         )
-
-
-class _RowFailedError(Exception):
-    """One environment of a batch raised or returned invalid data.
-
-    Attributes:
-        row: the row.
-        what: the cause.
-    """
-
-    def __init__(self, row: int, what: str) -> None:
-        super().__init__(row, what)
-        self.row, self.what = row, what
-
-
-class _Row(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Checks the data of one environment before it is batched.
-
-    A batch would broadcast a wrong shape, convert a float to bool, and not say which environment
-    raised. Observations are copied, because an environment may reuse its buffer before the last
-    one of an episode is read. Observations of several parts are flattened. Infos are dropped.
-    """
-
-    def __init__(self, env: "gymnasium.Env[Any, Any]", row: int, own: OwnSpaces) -> None:
-        super().__init__(env)
-        self._grouped = None
-        if isinstance(own.observation, Group | MultiDiscrete):
-            self._grouped, box = own.observation, learned_observation(own.observation)
-            self.observation_space = spaces.Box(box.low, box.high, dtype=np.float32)
-        space: Any = self.observation_space
-        self._row, self._shape, self._dtype = row, space.shape, space.dtype
-        self._env_steps_left = self._later_limit = NO_LIMIT
-
-    def make_again(self, render: OwnRender) -> None:
-        """Replace the environment by one that can be drawn, if its spaces are the same."""
-        fresh = render.made() if render.works else None
-        if fresh is None:
-            return
-        if fresh.observation_space != self.env.observation_space:
-            render.problem = "its observation space changes with `render_mode`"
-            return
-        with contextlib.suppress(Exception, SystemExit):
-            self.env.close()
-        self.env = fresh
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        self._env_steps_left = self._later_limit
-        return self._observation(self._call("reset", 2, seed=seed, options=options)[0]), {}
-
-    def shorten_episodes(self, first: int, later: int) -> None:
-        """Truncate the present episode after `first` env steps, the following after `later`."""
-        self._env_steps_left, self._later_limit = first, later
-
-    def restore_limit(self) -> None:
-        """Let the following episodes have their own length."""
-        self._later_limit = NO_LIMIT
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the environment."""
-        obs, reward, terminated, truncated, _ = self._call("step", 5, action)
-        if not isinstance(reward, float):
-            self._check_number("reward", reward, "fiu", "a number")
-        for name, flag in (("terminated", terminated), ("truncated", truncated)):
-            if not isinstance(flag, bool):
-                self._check_number(name, flag, "b", "a bool")
-        self._env_steps_left -= 1
-        truncated = bool(truncated) or self._env_steps_left <= 0
-        return self._observation(obs), reward, terminated, truncated, {}
-
-    def _call(self, method: str, count: int, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the environment; return its `count` values."""
-        try:
-            result = getattr(self.env, method)(*args, **kwargs)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raise _RowFailedError(self._row, f"`{method}` raised {one_line(error)}") from error
-        if isinstance(result, tuple) and len(result) == count:
-            return result
-        what = f"`{method}` returned {_short(result)}, expected {count} values"
-        raise _RowFailedError(self._row, what)
-
-    def _check_number(self, name: str, value: Any, kinds: str, wanted: str) -> None:
-        if np.shape(value) != () or np.asarray(value).dtype.kind not in kinds:
-            raise _RowFailedError(self._row, f"`{name}` is {_short(value)}, expected {wanted}")
-
-    def _observation(self, value: Any) -> np.ndarray:
-        if self._grouped is not None:
-            return self._flattened(self._grouped, value)
-        try:
-            array = np.array(value)
-        except ValueError as error:
-            what = f"observation is {_short(value)}, expected an array"
-            raise _RowFailedError(self._row, what) from error
-        if array.shape != self._shape:
-            what = f"observation has shape {array.shape}, expected {self._shape}"
-            raise _RowFailedError(self._row, what)
-        same = array.dtype == self._dtype
-        if not same and not np.can_cast(array.dtype, self._dtype, "same_kind"):
-            what = f"observation has dtype {array.dtype}, expected {self._dtype}"
-            raise _RowFailedError(self._row, what)
-        return array
-
-    def _flattened(self, space: Space, value: Any) -> np.ndarray:
-        try:
-            batch, single = flattened(space, value, "observation")
-        except InvalidValue as error:
-            raise _RowFailedError(self._row, str(error)) from error
-        if not single:
-            what = f"observation is a batch of {len(batch)}, expected one"
-            raise _RowFailedError(self._row, what)
-        return batch[0]
 
 
 def _autoreset_mode(env_id: str, vector: "VectorEnv[Any, Any, Any]") -> AutoresetMode:
@@ -513,9 +395,3 @@ def _limits(env: Any) -> Iterator[int]:
         if isinstance(env, TimeLimit):
             yield env.get_wrapper_attr("_max_episode_steps")
         env = env.env
-
-
-def _short(value: Any) -> str:
-    """Return a value as one line of at most 120 characters."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 120 else f"{text[:119]}…"

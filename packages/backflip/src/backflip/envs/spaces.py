@@ -111,7 +111,7 @@ def _check_combined(env_id: str, space: "spaces.Space[Any]", own: Space) -> None
     count = np.prod([float(size) for size in sizes])
     if sizes and not 1 <= count <= LARGEST_COMBINED:
         raise UsageError(
-            f"environment `{env_id}` has the action space {_short(space)} with {count:,.0f} "
+            f"environment `{env_id}` has the action space {in_short(space)} with {count:,.0f} "
             f"combinations, which are learned as one choice; at most {LARGEST_COMBINED:,} are "
             "supported; name a function `module:function` that wraps the environment in "
             "gymnasium.wrappers.TransformAction with fewer choices"
@@ -153,7 +153,9 @@ def _parts(space: Any) -> list[tuple[str, Any]]:
 
 def _unsupported_parts(space: "spaces.Space[Any]") -> str:
     """Return which parts of a group are not supported, in words."""
-    wrong = [f"`{name}` is {_short(part)}" for name, part in _parts(space) if not _converted(part)]
+    wrong = [
+        f"`{name}` is {in_short(part)}" for name, part in _parts(space) if not _converted(part)
+    ]
     return f"{', '.join(wrong)}; leave it out with gymnasium.wrappers.FilterObservation"
 
 
@@ -191,12 +193,12 @@ def _channels_come_first(shape: tuple[int, ...]) -> bool:
 
 def _unsupported(env_id: str, role: str, space: "spaces.Space[Any]", supported: str) -> UsageError:
     return UsageError(
-        f"environment `{env_id}` has the {role} space {_short(space)}, which is not supported; "
+        f"environment `{env_id}` has the {role} space {in_short(space)}, which is not supported; "
         f"supported: {supported}; wrap the environment"
     )
 
 
-def _short(value: Any) -> str:
+def in_short(value: Any) -> str:
     """Return a value as one line of at most 120 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 120 else f"{text[:119]}…"

@@ -34,7 +34,8 @@ from backflip.training.saved_state import Checkpoint, checkpoint_metadata, load_
 from backflip.training.session import CONTINUES
 from backflip.training.teach_config import saved_teaching
 from runshelf.errors import DamagedFile, UsageError
-from runshelf.store.run import Run, find_run, is_locked, open_run
+from runshelf.store.finding import find_run
+from runshelf.store.run import Run, is_locked, open_run
 
 
 class Before(NamedTuple):

@@ -17,7 +17,8 @@ from backflip.rewards.interface import RewardModel
 from backflip.training.named_code import refuse_code_of
 from backflip.training.teach_config import saved_teaching
 from runshelf.errors import DamagedFile, UsageError
-from runshelf.store.run import Run, find_run, open_run
+from runshelf.store.finding import find_run
+from runshelf.store.run import Run, open_run
 
 FILES = (".jsonl", ".csv")
 REWARD = "reward"  # the checkpoint field with the reward model's parameters

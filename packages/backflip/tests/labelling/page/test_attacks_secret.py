@@ -17,7 +17,7 @@ from tests.attack_figures import Tried
 
 from backflip.preferences.labels import LabelStore
 from runshelf.index.location import cache_folder
-from runshelf.store.run import list_runs
+from runshelf.store.finding import list_runs
 
 PURPOSES = ("address", "access", "same-site")
 TEACH = """

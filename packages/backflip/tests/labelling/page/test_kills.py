@@ -24,7 +24,7 @@ from tests.browser import ARGUMENTS, chromium
 from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
-from runshelf.store.run import list_runs
+from runshelf.store.finding import list_runs
 from runshelf.web.address import saved_port
 
 TRAINER = """

@@ -20,9 +20,10 @@ from runshelf.snapshot.object_store import no_snapshot_taken
 from runshelf.store import opening
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
+from runshelf.store.finding import list_runs
 from runshelf.store.home import INDEX, OBJECTS, RUNS, SHARED, old_shared, shared
 from runshelf.store.metrics import BrokenLine
-from runshelf.store.run import Run, is_locked, list_runs, open_run
+from runshelf.store.run import Run, is_locked, open_run
 from runshelf.store.run_ids import is_ulid, short_id
 from runshelf.store.state import OVER, state_of
 from runshelf.store.summary import kept_as_lines

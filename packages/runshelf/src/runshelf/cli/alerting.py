@@ -54,7 +54,7 @@ def add(commands: Any) -> None:
 
 def _alerts(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.index.run_index import open_index
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
     from runshelf.worklog.alerts.seen import is_log
     from runshelf.worklog.alerts.watching import Look, follow, watch_of
 

@@ -201,7 +201,7 @@ def _listed(seeds: Sequence[int]) -> str:
 
 def _show(options: argparse.Namespace) -> "Outcome":
     from runshelf.cli.showing import about, print_code, print_output, print_packages, print_run
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run = find_run(home(options), options.run)
     if options.json:
@@ -220,7 +220,7 @@ def _show(options: argparse.Namespace) -> "Outcome":
 def _diff(options: argparse.Namespace) -> "Outcome":
     from runshelf.cli.showing import comparison_fields, print_comparison
     from runshelf.comparison.runs import compare
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     one, other = (find_run(home(options), name) for name in (options.run, options.other))
     found = compare(home(options), one, other)
@@ -232,7 +232,7 @@ def _diff(options: argparse.Namespace) -> "Outcome":
 
 def _rm(options: argparse.Namespace) -> "Outcome":
     from runshelf.cleanup.trash import remove
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     # Find all runs before moving the first one: a mistyped name must change nothing.
     found = [find_run(home(options), name) for name in options.run]

@@ -62,7 +62,7 @@ def add(commands: Any) -> None:
 
 
 def _premortem(options: argparse.Namespace) -> "Outcome":
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     predicts, is_after = options.surprise or options.risks, options.outcome is not None
     if options.run is None:

@@ -61,7 +61,7 @@ def _import(options: argparse.Namespace) -> dict[str, Any] | None:
 
 def _export(options: argparse.Namespace) -> dict[str, Any]:
     from runshelf.interop.export_run import export_run
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
 
     run = find_run(home(options), options.run)
     records = export_run(run, Path(options.path))

@@ -55,7 +55,7 @@ def _note(options: argparse.Namespace) -> "Outcome":
 
 
 def _write(options: argparse.Namespace) -> "Outcome":
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
     from runshelf.worklog.notes import path_of, write_note
 
     text = " ".join(options.text)
@@ -78,7 +78,7 @@ def _write(options: argparse.Namespace) -> "Outcome":
 
 def _answered(options: argparse.Namespace) -> tuple[str, str]:
     """Return the log of the note or run that a note answers, and its id; empty without one."""
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
     from runshelf.worklog.notes import find_note, read_notes
 
     if options.answers is None:
@@ -93,7 +93,7 @@ def _answered(options: argparse.Namespace) -> tuple[str, str]:
 
 
 def _list(options: argparse.Namespace) -> "Outcome":
-    from runshelf.store.run import find_run
+    from runshelf.store.finding import find_run
     from runshelf.worklog.notes import LOGS, matching_notes, read_notes
 
     logs = [options.log] if options.log else list(LOGS)

@@ -110,7 +110,7 @@ def _run_info(options: argparse.Namespace) -> "RunInfo":
 def _rerun(options: argparse.Namespace) -> dict[str, Any] | None:
     from runshelf.recorder.rerun import records_itself, rerun, rerun_self_recorded
     from runshelf.recorder.setting_changes import parse_changes
-    from runshelf.store.run import find_run, list_runs
+    from runshelf.store.finding import find_run, list_runs
     from runshelf.store.state import state_of
 
     run, changes = find_run(home(options), options.run), parse_changes(options.changes)

@@ -50,7 +50,7 @@ def ask_to_import(run: "Run", names: Sequence[str], options: argparse.Namespace)
 
 
 def _trust(options: argparse.Namespace) -> dict[str, Any] | None:
-    from runshelf.store.run import find_run, list_runs
+    from runshelf.store.finding import find_run, list_runs
     from runshelf.store.trust import is_trusted, trust
 
     if bool(options.run) == options.all:

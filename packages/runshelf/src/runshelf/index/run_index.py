@@ -52,9 +52,9 @@ from runshelf.index.sql_conditions import (
     ordering,
     where,
 )
+from runshelf.store.finding import LATEST, find_run
 from runshelf.store.home import INDEX, has_runs, make_shared, shared
 from runshelf.store.results import Result
-from runshelf.store.run import LATEST, find_run
 from runshelf.store.run_ids import LEAST, SHORT, is_ulid
 from runshelf.terminal_text import put
 
@@ -293,7 +293,7 @@ class Index:
         return []
 
     def find(self, name: str) -> RunRow:
-        """Return the run that `store.run.find_run` finds.
+        """Return the run that `store.finding.find_run` finds.
 
         Raises:
             UsageError: no run or several runs match; the message names the nearest ones.

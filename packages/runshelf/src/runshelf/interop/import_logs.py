@@ -32,10 +32,11 @@ from runshelf.interop.metric_names import Normaliser, normaliser
 from runshelf.interop.neighbours import joined
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
+from runshelf.store.finding import list_runs
 from runshelf.store.media import save_clip, save_image
 from runshelf.store.metrics import SEED
 from runshelf.store.records import to_json
-from runshelf.store.run import RunInfo, Status, create_run, list_runs, open_run
+from runshelf.store.run import RunInfo, Status, create_run, open_run
 from runshelf.store.run_ids import short_id
 from runshelf.store.series import AXES
 from runshelf.store.writing import create

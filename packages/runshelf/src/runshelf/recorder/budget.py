@@ -10,11 +10,12 @@ from typing import NamedTuple, final
 from runshelf.errors import DamagedFile, UserFacingError
 from runshelf.received_json import parse_record
 from runshelf.store.files import disk_errors
+from runshelf.store.finding import list_runs
 from runshelf.store.home import BUDGET, old_shared, shared, write_setting
 from runshelf.store.liveness import HEARTBEAT
 from runshelf.store.opening import read_whole
 from runshelf.store.periods import periods
-from runshelf.store.run import Run, list_runs, open_run
+from runshelf.store.run import Run, open_run
 from runshelf.store.state import state_of
 
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, cast, final
 
@@ -30,22 +29,21 @@ from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.membership import membership
 from runshelf.store.opening import NoFile, opened, read_whole
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json, to_line
-from runshelf.store.run_ids import SHORT, is_ulid, matching, new_ulid, short_id
+from runshelf.store.run_ids import is_ulid, new_ulid, short_id
 from runshelf.store.times import seconds_of
 from runshelf.store.trust import trust_own
 from runshelf.store.writing import open_in_place, replace_file, touch
 
 SCHEMA = 1
-LATEST = "latest"
 Status = Literal["started", "resumed", "interrupted", "failed", "finished", "stopped", "imported"]
 ENDS: tuple[Status, ...] = ("interrupted", "failed", "finished", "stopped", "imported")
 
-_MANIFEST = "run.json"
+MANIFEST = "run.json"
 _EVENTS = "events.jsonl"
 _LOCK = "lock"
 _IMPORT = "import"
 _YEAR_9000 = 221_845_392_000.0  # a later time in a damaged record is ignored
-_MOST_NAMED = 3  # runs in one message, alarms of one run
+_MOST_ALARMS = 3  # of one run in a message
 _CPU_INFO = Path("/proc/cpuinfo")
 _REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
 _DISTRIBUTIONS = (
@@ -122,13 +120,13 @@ class Run:
         return read_lines(self.folder / _EVENTS).records
 
     def alarms(self) -> list[str]:
-        """Return the alarms that the run has recorded, oldest first; at most `_MOST_NAMED`.
+        """Return the alarms that the run has recorded, oldest first; at most `_MOST_ALARMS`.
 
         Raises:
             UserFacingError: the events cannot be read.
         """
         found = [event.get("alarm") for event in self.events()]
-        return [alarm for alarm in found if isinstance(alarm, str)][:_MOST_NAMED]
+        return [alarm for alarm in found if isinstance(alarm, str)][:_MOST_ALARMS]
 
 
 @final
@@ -284,7 +282,7 @@ def create_run(
         writer = RunWriter(Run(folder, json.loads(text)), lock, "started")
     # Written last, since it makes the folder a run; a run that could not start must not appear.
     with _closed_on_error(writer):
-        replace_file(folder, _MANIFEST, text.encode() + b"\n")
+        replace_file(folder, MANIFEST, text.encode() + b"\n")
         if command != _IMPORT:  # what it names comes from elsewhere
             trust_own(folder)
     return writer
@@ -313,11 +311,11 @@ def open_run(folder: Path) -> Run:
         DamagedFile: its `run.json` cannot be read, or another program or version wrote it.
     """
     folder = folder.resolve() if folder.is_symlink() else folder
-    path = folder / _MANIFEST
+    path = folder / MANIFEST
     if not path.is_file():
-        raise UsageError(f"`{folder}` is not a run folder: it has no `{_MANIFEST}`")
+        raise UsageError(f"`{folder}` is not a run folder: it has no `{MANIFEST}`")
     try:
-        manifest = parse_json(read_whole(folder, _MANIFEST) or b"")
+        manifest = parse_json(read_whole(folder, MANIFEST) or b"")
     except ValueError as error:
         raise DamagedFile(f"`{path}` is damaged (not JSON): restore it from a copy") from error
     if isinstance(manifest, dict) and "ulid" in manifest:  # the name of `run` in old manifests
@@ -326,73 +324,6 @@ def open_run(folder: Path) -> Run:
     if problem:
         raise DamagedFile(f"`{path}` {problem}")
     return Run(folder, manifest)
-
-
-def find_run(home: Path, name: str) -> Run:
-    """Return the run that `name` identifies.
-
-    `name` is an id, the beginning or the end of an id that no other run has, a folder, `latest`,
-    or the unique name of a run. A whole name comes before a part of an id that is shorter than the
-    short form.
-
-    Raises:
-        UsageError: no run matches, or several do; the message lists similar ones.
-        DamagedFile: the run's `run.json` cannot be read.
-    """
-    ulids = list_runs(home)
-    if name == LATEST:
-        if not ulids:
-            raise UsageError(
-                f"there are no runs in `{home / 'runs'}`: start one, or give another `--home`"
-            )
-        return open_run(home / "runs" / ulids[-1])
-    matches = matching(ulids, name)
-    if len(matches) == 1 and len(name) >= SHORT:
-        return open_run(home / "runs" / matches[0])
-    called = _called(home, ulids, name)
-    # Names of imported runs are the ends of paths.
-    if name and ((Path(name) / _MANIFEST).is_file() or ("/" in name and not called)):
-        return open_run(Path(name))
-    if len(called) == 1:
-        return called[0]
-    if called:
-        shown = _some(home, [run.ulid for run in called])
-        raise UsageError(f"{len(called)} runs are named `{name}`: type the id of one, {shown}")
-    if len(matches) == 1:
-        return open_run(home / "runs" / matches[0])
-    if matches:
-        raise UsageError(
-            f"the ids of {len(matches)} runs begin or end with `{name}`: type one of "
-            f"{_some(home, matches)}"
-        )
-    raise UsageError(f"there is no run `{name}` in `{home / 'runs'}`{_nearest(name, ulids)}")
-
-
-def _called(home: Path, ulids: Sequence[str], name: str) -> list[Run]:
-    """Return the runs with a name, oldest first; unreadable runs are skipped."""
-    written = json.dumps(name).encode()
-    found: list[Run] = []
-    for ulid in ulids if name else ():
-        folder = home / "runs" / ulid
-        with suppress(UserFacingError, OSError):
-            # Only manifests that contain the text are parsed; there may be ten thousand.
-            if written in (read_whole(folder, _MANIFEST) or b""):
-                found.append(open_run(folder))
-    return [run for run in found if run.manifest.get("name") == name]
-
-
-def list_runs(home: Path) -> list[str]:
-    """Return the ids of the runs in `home`, oldest first.
-
-    Raises:
-        UserFacingError: the folder cannot be read.
-    """
-    folder = home / "runs"
-    with disk_errors(folder):
-        entries = list(folder.iterdir()) if folder.is_dir() else []
-    folders = (entry for entry in entries if is_ulid(entry.name) and not entry.is_symlink())
-    runs = (entry.name for entry in folders if (entry / _MANIFEST).is_file())
-    return sorted(runs)
 
 
 def is_locked(run: Run) -> bool:
@@ -495,41 +426,6 @@ def _id_problem(ulid: str, folder: Path) -> str:
     if folder.name != ulid and folder.resolve().name != ulid:
         return f"is of run `{ulid}`, but its folder is called `{folder.name}`: rename the folder"
     return ""
-
-
-def _some(home: Path, ulids: Sequence[str]) -> str:
-    """Return the short ids of the newest of some runs, each with what tells them apart."""
-    newest = ulids[: -_MOST_NAMED - 1 : -1]
-    more = len(ulids) - len(newest)
-    shown = ", ".join(_described(home / "runs" / ulid) for ulid in newest)
-    return shown + (f" and {more} more" if more else "")
-
-
-def _described(folder: Path) -> str:
-    try:
-        fields = open_run(folder).manifest
-    except UserFacingError:
-        return f"`{short_id(folder.name)}` (damaged)"
-    made_of = " ".join(str(fields[key]) for key in ("algorithm", "env") if fields.get(key))
-    what = fields.get("name") or made_of or fields["command"]
-    seed = f"seed {fields['seeds'][0]}" if len(fields["seeds"]) == 1 else ""
-    told = ", ".join(part for part in (what, seed, fields["created"][:19]) if part)
-    return f"`{short_id(folder.name)}` ({told})"
-
-
-def _nearest(name: str, ulids: Sequence[str]) -> str:
-    if not ulids:
-        return ", nor any other"
-    if get_close_matches(name.lower(), [LATEST], cutoff=0.7):
-        return f", did you mean `{LATEST}`?"
-    # Compared with parts of the same length, since a part is not similar to a whole id.
-    parts = {ulid[: len(name)]: ulid for ulid in ulids} | {
-        ulid[-len(name) :]: ulid for ulid in ulids
-    }
-    near = [parts[p] for p in get_close_matches(name.upper(), parts, n=_MOST_NAMED, cutoff=0.5)]
-    shown = [f"`{short_id(ulid)}`" for ulid in near or ulids[: -_MOST_NAMED - 1 : -1]]
-    listed = ", ".join(dict.fromkeys(shown))
-    return f", did you mean {listed}?" if near else f"; the latest are {listed}"
 
 
 @functools.cache

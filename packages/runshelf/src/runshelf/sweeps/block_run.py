@@ -18,11 +18,12 @@ from typing import Any, final
 
 from runshelf.environment import exported
 from runshelf.errors import UserFacingError
+from runshelf.store.finding import list_runs
 from runshelf.store.liveness import process
 from runshelf.store.membership import SWEEP, member_variables
 from runshelf.store.opening import NoFile, read, read_whole
 from runshelf.store.periods import periods
-from runshelf.store.run import Run, list_runs, open_run
+from runshelf.store.run import Run, open_run
 from runshelf.store.state import state_of
 from runshelf.store.writing import open_in_place, remove_file
 from runshelf.sweeps.blocks import Block

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UsageError
-from runshelf.store.run import find_run
+from runshelf.store.finding import find_run
 from runshelf.store.run_ids import SHORT
 from runshelf.web.json_fields import InvalidField, read_fields
 from runshelf.web.sanitize import clean

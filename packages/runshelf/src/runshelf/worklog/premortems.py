@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.store.finding import list_runs
 from runshelf.store.periods import finite
 from runshelf.store.records import LinesWriter, read_lines
-from runshelf.store.run import Run, list_runs, open_run
+from runshelf.store.run import Run, open_run
 from runshelf.store.state import state_of
 from runshelf.store.times import seconds_of
 

@@ -12,7 +12,8 @@ from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
 from runshelf.errors import UsageError
 from runshelf.index.run_index import open_index
-from runshelf.store.run import find_run, open_run
+from runshelf.store.finding import find_run
+from runshelf.store.run import open_run
 
 _MANIFEST = "run.json"
 

@@ -12,8 +12,8 @@ from typing import Any, final
 
 from runshelf.errors import UserFacingError, one_line
 from runshelf.index.run_index import open_index
+from runshelf.store.finding import list_runs
 from runshelf.store.liveness import Process, read_heartbeat
-from runshelf.store.run import list_runs
 from runshelf.terminal_text import put
 from runshelf.worklog.alerts.watching import MOST_TRIES, Look, follow, watch_of
 

@@ -11,11 +11,12 @@ from runshelf.errors import DamagedFile, UsageError
 from runshelf.formatting import cut
 from runshelf.index.rows import RunRow
 from runshelf.interop.any_logs import read_logs
+from runshelf.store.finding import list_runs
 from runshelf.store.home import has_runs
 from runshelf.store.metrics import SEED, read_metrics
 from runshelf.store.progress import Tail, read_tail, time_of_last_line
 from runshelf.store.records import to_json
-from runshelf.store.run import Run, list_runs, open_run
+from runshelf.store.run import Run, open_run
 from runshelf.store.series import AXES
 
 _MANIFEST = "run.json"
