@@ -181,7 +181,7 @@ def comes_true(condition, seconds=60.0):
 PROGRAM = """
 import sys
 from pathlib import Path
-from runshelf.store.run import find_run, list_runs
+from runshelf.store.finding import find_run, list_runs
 from backflip.api import resume_teach, teach
 
 home = Path(sys.argv[1])

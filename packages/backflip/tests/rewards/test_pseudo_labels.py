@@ -1,6 +1,7 @@
 """Tests of pseudo-labels: which pairs get one, its loss and gradient, and fits with them."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -97,22 +98,25 @@ def unlabelled(n=12):
 
 @pytest.fixture(scope="module")
 def fits():
-    """Fits by weight: of pairs of clips, of pairs without a step that is alive, and of none."""
+    """Fits by name: of pairs of clips, of pairs without a step that is alive, and of none."""
     labels, keys, pairs = [labelled(SPEC, s, 16) for s in (0, 1)], keys_of(4, 5), unlabelled()
     dead = pairs._replace(alive=np.zeros_like(pairs.alive))
+    spec = dataclasses.replace(SPEC)  # of its own: `UPDATES` is compiled in
+
+    on, off = (
+        NetworkRewardModel(spec, 16, 6, FitSettings(0, 0.75, weight, 0.7)) for weight in (1.0, 0.0)
+    )
+    ways = {
+        "on": lambda: on.fit_unlabelled(None, labels, keys, pairs),
+        "again": lambda: on.fit_unlabelled(None, labels, keys, pairs),
+        "dead": lambda: on.fit_unlabelled(None, labels, keys, dead),
+        "unlabelled": lambda: on.fit_unlabelled(None, [[], labels[1]], keys, pairs),
+        "off": lambda: off.fit_unlabelled(None, labels, keys, pairs),
+        "plain": lambda: NetworkRewardModel(spec, 16, 6).fit(None, labels, keys),
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ensemble, "UPDATES", 100)
-        spec = dataclasses.replace(SPEC)  # of its own: `UPDATES` is compiled in
-        on = NetworkRewardModel(spec, 16, 6, FitSettings(0, 0.75, 1.0, 0.7))
-        off = NetworkRewardModel(spec, 16, 6, FitSettings(0, 0.75, 0.0, 0.7))
-        return {
-            "on": on.fit_unlabelled(None, labels, keys, pairs),
-            "again": on.fit_unlabelled(None, labels, keys, pairs),
-            "dead": on.fit_unlabelled(None, labels, keys, dead),
-            "unlabelled": on.fit_unlabelled(None, [[], labels[1]], keys, pairs),
-            "off": off.fit_unlabelled(None, labels, keys, pairs),
-            "plain": NetworkRewardModel(spec, 16, 6).fit(None, labels, keys),
-        }
+        yield functools.cache(lambda name: ways[name]())
 
 
 def same_bits(one, other):
@@ -123,10 +127,10 @@ def same_bits(one, other):
 
 @pytest.mark.slow
 def test_pseudo_labels_change_the_fit_and_not_what_counts_as_a_label(fits):
-    on, plain = fits["on"], fits["plain"]
-    assert same_bits(on, fits["again"])
+    on, plain = fits("on"), fits("plain")
+    assert same_bits(on, fits("again"))
     assert not same_bits(on, plain)
-    assert not same_bits(on, fits["dead"])
+    assert not same_bits(on, fits("dead"))
     for one, other in zip(on.metrics, plain.metrics, strict=True):
         assert one["reward_model_labels"] == other["reward_model_labels"] == 16
         assert set(one) == {*other, PSEUDO_LABELS}
@@ -138,15 +142,15 @@ def test_pseudo_labels_change_the_fit_and_not_what_counts_as_a_label(fits):
 
 @pytest.mark.medium
 def test_a_weight_of_zero_changes_no_bit(fits):
-    assert same_bits(fits["off"], fits["plain"])
-    assert fits["off"].metrics == fits["plain"].metrics
+    assert same_bits(fits("off"), fits("plain"))
+    assert fits("off").metrics == fits("plain").metrics
 
 
 @pytest.mark.medium
 def test_pairs_without_living_steps_get_no_pseudo_label_and_no_labels_no_reward(fits):
-    assert [one[PSEUDO_LABELS] for one in fits["dead"].metrics] == [0.0, 0.0]
-    assert fits["unlabelled"].metrics[0][PSEUDO_LABELS] == 0.0
-    assert not np.asarray(fits["unlabelled"].parameters.members["head"]["w"])[0].any()
+    assert [one[PSEUDO_LABELS] for one in fits("dead").metrics] == [0.0, 0.0]
+    assert fits("unlabelled").metrics[0][PSEUDO_LABELS] == 0.0
+    assert not np.asarray(fits("unlabelled").parameters.members["head"]["w"])[0].any()
 
 
 @pytest.mark.parametrize("name", ["additive", "auto", "change_map", "linear"])

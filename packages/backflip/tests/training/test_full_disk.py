@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from backflip.core.checkpoint import load_arrays, save_arrays
 from runshelf.store.metrics import MetricsWriter, read_metrics
-from runshelf.store.run import create_run, list_runs, resume_run
+from runshelf.store.finding import list_runs
+from runshelf.store.run import create_run, resume_run
 from runshelf.errors import UserFacingError, UsageError
 from backflip.preferences.labels import LabelStore
 

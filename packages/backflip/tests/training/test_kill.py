@@ -17,7 +17,7 @@ from runshelf.store.metrics import read_metrics
 PROGRAM = """
 import os, signal, sys, threading, time
 from pathlib import Path
-from runshelf.store.run import find_run, list_runs
+from runshelf.store.finding import find_run, list_runs
 from backflip.training.train import resume_train, train
 
 home, env, delay = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])

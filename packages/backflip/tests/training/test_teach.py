@@ -190,7 +190,7 @@ def test_a_record_too_short_for_a_clip_is_refused_with_a_suggestion():
 PROGRAM = """
 import json, os, signal, sys, threading
 from pathlib import Path
-from runshelf.store.run import find_run, list_runs
+from runshelf.store.finding import find_run, list_runs
 from backflip import api
 
 home, delay = Path(sys.argv[1]), float(sys.argv[2])

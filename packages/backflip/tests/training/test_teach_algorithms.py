@@ -125,16 +125,16 @@ def test_the_env_steps_before_learning_count_and_fill_the_replay(whole):
     assert saved(result.folder)["learners.replay.filled"].max() * 4 == 384
 
 
-@pytest.mark.medium
+# Quick tests resume a run of DQN that explores, and one outside JAX.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "env", "options"),
     [
-        # A quick test resumes a run of DQN that explores.
-        pytest.param("dqn", "CartPole-v1", {}, marks=pytest.mark.slow),
+        ("dqn", "CartPole-v1", {}),
         ("td3", "gymnasium:Pendulum-v1", {"env_args": {"max_episode_steps": 20}}),
     ],
 )
-@pytest.mark.parametrize("saves", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("saves", [1, 2])
 def test_a_stopped_and_resumed_run_has_the_same_bits(
     whole, tmp_path, monkeypatch, algorithm, env, options, saves
 ):

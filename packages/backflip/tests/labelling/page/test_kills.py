@@ -30,7 +30,7 @@ from runshelf.web.address import saved_port
 TRAINER = """
 import sys
 from pathlib import Path
-from runshelf.store.run import find_run, list_runs
+from runshelf.store.finding import find_run, list_runs
 from backflip.api import resume_teach, teach
 from backflip.labelling.people_source import LabellingSettings
 
