@@ -29,7 +29,9 @@ INTRO = """\
 Every result, with the misses. Two CPU cores, no GPU. A return is the true return of the final
 policy over fresh evaluation episodes, never the learned reward. "Loaded" means that other work
 shared the cores, so the time is an upper bound and the score is unaffected. "Commit" is the code
-that was measured.
+that was measured. A mean has half of its 95 % interval over seeds (Student's t). So has the share
+of another row, which counts the seeds of both. It is wide where some of five seeds find a poorer
+way to move: such a share does not tell 80 from 110 %.
 
 `python benchmarks/figures.py` writes this page, and the tables of the README and of the algorithms,
 from `docs/scores/*.json` and `docs/results/measured.json`. `make battery` measures the rows again
@@ -239,8 +241,15 @@ def number(value: float, unit: str) -> str:
 def with_margin(row: Row) -> str:
     """Return the mean, with its margin if that is known."""
     margin = "" if row.margin is None else f" ± {number(row.margin, row.unit)}"
-    share = "" if row.share is None else f" ({row.share:.0%})"
-    return number(row.mean, row.unit) + margin + share
+    return number(row.mean, row.unit) + margin + share(row)
+
+
+def share(row: Row) -> str:
+    """Return the share of the row that it is compared with, in brackets; empty without one."""
+    if row.share is None:
+        return ""
+    margin = "" if row.share_margin is None else f" ± {row.share_margin:.0%}"
+    return f" ({row.share:.0%}{margin})"
 
 
 def seconds(row: Row) -> str:

@@ -11,7 +11,7 @@ import json
 import math
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ class Row:
             `seconds` at most; empty if none was set.
         against: the row whose mean is 100 % of `share`; empty if the bar has none.
         full: the mean of that row.
+        full_margin: its margin, read from that row; None if it is not known.
         floor: the mean return of random actions, 0 % of `share`.
         folder: where the command is typed, relative to the repository.
         env_steps: of each seed; None if they were not kept.
@@ -69,6 +70,7 @@ class Row:
     bar: dict[str, float] = field(default_factory=dict[str, float])
     against: str = ""
     full: float | None = None
+    full_margin: float | None = None
     floor: float | None = None
     folder: str = ""
     env_steps: int | None = None
@@ -97,6 +99,22 @@ class Row:
         if self.full is None or self.floor is None or self.full == self.floor:
             return None
         return (self.mean - self.floor) / (self.full - self.floor)
+
+    @property
+    def share_margin(self) -> float | None:
+        """Half of the 95 % interval of the share; None without the margins of both rows.
+
+            √(m² + (share · m_full)²) / (full - floor)
+
+        That is the error of a quotient to first order; the floor is taken as known.
+        """
+        share = self.share
+        if share is None or self.margin is None or self.full_margin is None:
+            return None
+        assert self.full is not None
+        assert self.floor is not None
+        size = math.hypot(self.margin, share * self.full_margin)
+        return size / abs(self.full - self.floor)
 
     @property
     def reached(self) -> dict[str, float]:
@@ -130,7 +148,14 @@ def of_scores(scores: Sequence[float]) -> dict[str, float | list[float] | None]:
 
 def read_rows(folder: Path = SCORES) -> dict[str, Row]:
     """Return all rows by name, the name of the file without extension."""
-    return {path.stem: _row(json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))}
+    files = sorted(folder.glob("*.json"))
+    rows = {path.stem: _row(json.loads(path.read_text())) for path in files}
+    return {name: _beside(row, rows.get(row.against)) for name, row in rows.items()}
+
+
+def _beside(row: Row, reference: Row | None) -> Row:
+    """Return a row with the margin of the row that it is compared with."""
+    return row if reference is None else replace(row, full_margin=reference.margin)
 
 
 def _row(fields: dict[str, Any]) -> Row:
@@ -141,6 +166,7 @@ def write_row(name: str, row: Row, folder: Path = SCORES) -> None:
     """Write a row; fields that follow from others, or have their default value, are left out."""
     default = asdict(Row(""))
     follow = of_scores(row.scores).keys() - {"scores"} if row.scores else set[str]()
+    follow |= {"full_margin"}
     kept = {
         key: value
         for key, value in asdict(row).items()

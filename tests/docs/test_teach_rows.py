@@ -78,6 +78,25 @@ def test_a_share_is_the_way_from_random_actions_to_the_reference() -> None:
     assert figures.bar(row) == "80% of `own`"
 
 
+def test_a_share_has_the_errors_of_both_rows() -> None:
+    """Margins of 3 and of 4 · 1.5 over a distance of 10: √(9 + 36) / 10."""
+    row = rows.Row("", mean=5.0, margin=3.0, full=0.0, full_margin=4.0, floor=-10.0)
+    assert row.share == 1.5
+    assert row.share_margin == pytest.approx(0.67082, abs=1e-5)
+    assert figures.share(row) == " (150% ± 67%)"
+    assert figures.share(replace(row, full_margin=None)) == " (150%)"
+
+
+def test_the_margin_of_the_other_row_is_read_and_not_written(tmp_path: Path) -> None:
+    rows.write_row("own", of(-3.0, -5.0), tmp_path)
+    rows.write_row("taught", of(-4.0, -6.0, full=-4.0, floor=-10.0, against="own"), tmp_path)
+    found = rows.read_rows(tmp_path)
+    assert found["taught"].full_margin == found["own"].margin
+    assert found["own"].full_margin is None
+    rows.write_row("taught", found["taught"], tmp_path)
+    assert "full_margin" not in (tmp_path / "taught.json").read_text()
+
+
 def test_all_but_one_seed_must_reach_a_bar() -> None:
     assert of(5.0, 0.0, 7.0, bar={"all_but_one": 5.0}).missed == []
     assert of(5.0, 0.0, 4.9, bar={"all_but_one": 5.0}).missed == ["all_but_one"]
