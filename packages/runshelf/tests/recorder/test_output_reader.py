@@ -125,3 +125,47 @@ def test_freeing_and_reserving_disk_space_keeps_the_order_of_streams(tmp_path):
     for descriptor in streams:
         os.close(descriptor)
     printed.close()
+
+
+class Late:
+    """A watch that reports the newest write only after some calls, as on a busy machine."""
+
+    def __init__(self, watch, calls):
+        self.watch, self.calls, self.held = watch, calls, []
+
+    def read(self):
+        """Return the reports, but for the newest one."""
+        self.held += self.watch.read()
+        self.calls -= 1
+        count = len(self.held) if self.calls <= 0 else max(len(self.held) - 1, 0)
+        found, self.held = self.held[:count], self.held[count:]
+        return found
+
+    def close(self):
+        """Stop watching."""
+        self.watch.close()
+
+
+def read_late(folder, calls):
+    """Return the lines 0 to 3, written to both streams in turn, in the order that is recorded."""
+    spool = Spool(folder)
+    printed = SpooledOutput(spool)
+    printed._watch = Late(printed._watch, calls)
+    streams = [spool.open_for_program(stream) for stream in ("out", "err")]
+    for number in range(4):
+        os.write(streams[number % 2], b"%d\n" % number)
+    lines = []
+    printed.read(lambda new, _: lines.extend(new))
+    for descriptor in streams:
+        os.close(descriptor)
+    printed.close()
+    return [line.text for line in lines]
+
+
+def test_a_write_that_is_reported_late_keeps_its_place(tmp_path):
+    assert read_late(tmp_path, calls=8) == [b"0", b"1", b"2", b"3"]
+
+
+def test_a_write_that_is_not_reported_is_shown_all_the_same(tmp_path):
+    """Several writes in a row may have one report, so that nothing waits for long."""
+    assert sorted(read_late(tmp_path, calls=10_000)) == [b"0", b"1", b"2", b"3"]

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import final
 
@@ -11,6 +11,7 @@ from runshelf.recorder.linux import Watch
 from runshelf.recorder.spool import CHUNK, Spool, SpoolReader
 
 _SETTLE_SECONDS = 0.002
+_LATE_SECONDS = 0.05  # for the report of a write, on a busy machine
 
 # Called with complete lines, and with the unfinished line of each stream.
 Take = Callable[[list[Line], dict[StreamName, bytes]], None]
@@ -57,6 +58,7 @@ class SpooledOutput:
             time.sleep(_SETTLE_SECONDS)
         # Now all writes before these reads are reported, and some later ones.
         self._writes += self._watch.read() if self._watch else []
+        self._wait_for_reports(data)
         for place, new in enumerate(data):
             self._feed(place, new)
         lines, done = in_order(self._lines, self._writes, seen)
@@ -88,6 +90,23 @@ class SpooledOutput:
             self._watch.close()
         for reader in self._readers:
             reader.close()
+
+    def _wait_for_reports(self, data: Sequence[bytes]) -> None:
+        """Wait a little where both streams were written to, and lines outnumber reported writes.
+
+        A program that loses its core between a write and the report is behind with the report: its
+        newest line would seem to be part of an older write. Several writes in a row to one stream
+        are one report, too, so that the wait must end.
+        """
+        if self._watch is None or not (all(data) or len(set(self._writes)) > 1):
+            return
+        lines = [new.count(b"\n") for new in data]
+        until = time.monotonic() + _LATE_SECONDS
+        while any(n > self._writes.count(place) for place, n in enumerate(lines)):
+            if time.monotonic() > until:
+                break
+            time.sleep(_SETTLE_SECONDS)
+            self._writes += self._watch.read()
 
     def _drop_own_event(self, place: int) -> None:
         """Discard the report of a change that this process made itself."""
