@@ -22,10 +22,10 @@ from backflip.doctor.catalogue import BY_ID, CHECKS
 from backflip.doctor.causes import BY_ID as CAUSES
 from backflip.doctor.check import Running
 from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, rank, run_check
+from backflip.doctor.errors_of_means import error_of_change
 from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
-from backflip.doctor.rolling_means import error_of_change
 from backflip.doctor.signals import SIGNALS
 
 until = module_at("benchmarks/faults/looks.py").until
@@ -449,15 +449,41 @@ def test_a_mean_of_few_first_episodes_is_no_return_of_the_untrained_policy(episo
     assert "ENV-WORSE" in {one.check.id for one in diagnose(fallen).findings}
 
 
-def test_the_deviation_of_a_return_is_known_from_rolling_means():
+def test_the_deviation_of_a_return_is_known_from_errors_of_means():
     rng = np.random.default_rng(5)
     means = rolling(rng.normal(0.0, 250.0, 40_000), 2_000)
     expected = 250.0 * math.sqrt(1 / 20 + 1 / 100)  # the median of three rows of ten episodes
     returns = means.signals[RETURN]
-    assert error_of_change(means, returns) == pytest.approx(expected, rel=0.1)
-    assert error_of_change(replace(means, library="cleanrl"), returns) == 0.0
-    single = means.signals | {"episodes": returns._replace(y=np.full(len(returns.y), 10.0))}
-    assert error_of_change(replace(means, signals=single), returns) == 0.0
+    assert error_of_change(means, returns, 10) == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize("library", ["sb3", "cleanrl"])
+def test_the_deviation_of_a_return_is_known_from_independent_values(library):
+    """Compares with the spread of medians of three and of ten values, drawn anew."""
+    rng = np.random.default_rng(6)
+    values = rng.normal(0.0, 250.0, 4_000)
+    one = Signal(np.arange(4_000.0), values, "r")
+    signals = {RETURN: one, "episode_length_mean": one._replace(y=np.ones(4_000))}
+    log = Log("single", library, signals | {"episodes": one._replace(y=np.ones(4_000))})
+    pairs = rng.normal(0.0, 250.0, (20_000, 13))
+    seen = np.median(pairs[:, :3], axis=1) - np.median(pairs[:, 3:], axis=1)
+    assert error_of_change(log, one, 10) == pytest.approx(seen.std(), rel=0.15)
+    few = one._replace(x=one.x[:5], y=one.y[:5])
+    assert error_of_change(log, few, 10) == 0.0
+
+
+@pytest.mark.parametrize("episodes", [30, 60, 200])
+def test_few_single_episodes_are_no_fall(episodes):
+    """A fifth of such logs had a finding while only their distance from medians counted."""
+    rng, found = np.random.default_rng(7), 0
+    for _ in range(100):
+        x = 200.0 * np.arange(1, episodes + 1)
+        one = Signal(x, rng.normal(-1200, 250, episodes), "r")
+        signals = {RETURN: one, "episodes": one._replace(y=np.ones(episodes))}
+        log = Log("flat", "sb3", signals, algorithm="td3", planned=x[-1])
+        running = run_check(BY_ID["ENV-WORSE"], log)
+        found += running is not None and bool(np.nanmax(running.value) > 3.0)
+    assert found <= 4
 
 
 def test_the_weight_of_the_value_loss_is_read_where_it_is_most_of_the_loss():
@@ -478,11 +504,22 @@ def test_a_policy_without_a_loss_is_a_finding_in_the_library_s_own_log_alone():
     callback = of.signals | {"td_error_abs_mean": of.signals["q_loss"]}
     assert run_check(check, replace(of, signals=callback)) is None
     assert run_check(check, replace(of, library="unknown")) is None
+    assert run_check(check, replace(of, algorithm=None)) is None
 
 
-def test_a_library_that_may_log_no_loss_is_not_judged_by_one():
+def test_a_program_that_may_log_no_loss_of_values_is_not_judged_by_one():
+    """Such as CleanRL's C51, and TRPO of sb3-contrib, whose name is unknown here."""
     check, of = BY_ID["Q-NO-UPDATE"], SAMPLES["Q-NO-UPDATE"].broken
-    assert run_check(check, replace(of, library="unknown")) is None
+    for other in (
+        replace(of, library="cleanrl"),
+        replace(of, algorithm=None),
+        replace(of, algorithm="ppo"),
+    ):
+        assert run_check(check, other) is None
+    with_rate = of.signals | {"learning_rate": of.signals["episode_return_mean"]}
+    learns = run_check(check, replace(of, signals=with_rate))
+    assert learns is not None
+    assert learns.value.max() == 0.01
     open_end = run_check(check, replace(of, planned=math.inf))
     assert open_end is not None
     assert open_end.value.max() == 0.0

@@ -24,12 +24,18 @@ def smoothed(log: Log, signal: Signal, share: float = WINDOW) -> Running:
     """
     known = np.isfinite(signal.y)
     x, y = signal.x[known], signal.y[known]
-    width = max(LEAST_WINDOW, round(share * expected_points(log, x)))
+    width = window_of(log, signal, share)
     if len(y) < width:
         return Running(x[:0], y[:0])
     ends = np.arange(len(y) - 1, width - 2, -max(1, width // OVERLAP))[::-1]
     windows = np.lib.stride_tricks.sliding_window_view(y, width)
     return Running(x[ends], np.median(windows[ends - width + 1], axis=1))
+
+
+def window_of(log: Log, signal: Signal, share: float) -> int:
+    """Return the points of the windows of `smoothed`."""
+    known = signal.x[np.isfinite(signal.y)]
+    return max(LEAST_WINDOW, round(share * expected_points(log, known)))
 
 
 def expected_points(log: Log, x: Values) -> float:

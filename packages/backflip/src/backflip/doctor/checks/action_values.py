@@ -24,7 +24,8 @@ STAYS = 0.2  # share of the budget for which actions stick
 FEWEST = 10  # points
 TIMES_A_RETURN = 10.0
 BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
-LOGS_LOSSES = ("sb3", "cleanrl")
+OF_UPDATES = ("q_loss", "td_error_abs_mean", "learning_rate")
+LEARNS_POLICY = ("ddpg", "td3", "sac")
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
 
@@ -88,15 +89,15 @@ def _error(log: Log) -> Running | None:
 
 
 def _learns_late(log: Log) -> Running | None:
-    """Return the share of the budget so far without the loss of a gradient step.
+    """Return the share of the budget so far without a gradient step.
 
-    Only of libraries that log a loss after each update.
+    Only of Stable-Baselines3, which logs a loss and the learning rate with each update.
     """
-    if log.library not in LOGS_LOSSES or not log.has("episode_return_mean"):
+    if log.library != "sb3" or log.algorithm not in OFF_POLICY:
         return None
-    losses = [log.signals[name].x[0] for name in ("q_loss", "td_error_abs_mean") if log.has(name)]
+    learned = [log.signals[name].x[0] for name in OF_UPDATES if log.has(name)]
     x = log.signals["episode_return_mean"].x
-    return Running(x, np.minimum(x, min(losses, default=np.inf)) / max(log.budget, 1.0))
+    return Running(x, np.minimum(x, min(learned, default=np.inf)) / max(log.budget, 1.0))
 
 
 def _policy_learns_late(log: Log) -> Running | None:
@@ -104,7 +105,8 @@ def _policy_learns_late(log: Log) -> Running | None:
 
     Only of Stable-Baselines3's own log, which has a loss of the policy from its first update on.
     """
-    if log.library != "sb3" or log.has("td_error_abs_mean"):
+    is_own = log.library == "sb3" and not log.has("td_error_abs_mean")
+    if not is_own or log.algorithm not in LEARNS_POLICY:
         return None
     x = log.signals["q_loss"].x
     first = log.signals["policy_loss"].x[0] if log.has("policy_loss") else np.inf
@@ -278,9 +280,9 @@ CHECKS = (
     Check(
         "Q-NO-UPDATE",
         "no gradient step is taken",
-        "share of the budget before a loss is logged, by a library that logs each",
+        "share of the budget before a loss or a learning rate is logged by Stable-Baselines3",
         _learns_late,
-        (),
+        ("episode_return_mean",),
         "above",
         "convention",
         "Episodes end and nothing is learned from them: the run is shorter than the wait before "
@@ -303,7 +305,7 @@ CHECKS = (
         {"policy-loss": 0.9},
         "Fujimoto et al. 2018, arXiv:1802.09477: a policy update for every second of the critics",
         limit=0.2,
-        algorithms=("ddpg", "td3", "sac"),
+        algorithms=LEARNS_POLICY,
     ),
     Check(
         "Q-BEHIND",

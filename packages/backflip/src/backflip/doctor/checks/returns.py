@@ -3,6 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
+from backflip.doctor.errors_of_means import FIRST, error_of_change
 from backflip.doctor.healthy_returns import healthy_return, patience
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import (
@@ -12,8 +13,8 @@ from backflip.doctor.measures import (
     or_none,
     smoothed,
     together,
+    window_of,
 )
-from backflip.doctor.rolling_means import FIRST, error_of_change
 
 NEVER = 0.1  # share of the budget
 SUSTAINED = 0.1
@@ -58,13 +59,14 @@ def _no_progress(log: Log) -> Running | None:
 def _worse_than_start(log: Log) -> Running | None:
     """Return how far the return lies below its first values, in its noise.
 
-    Where values are means of the last episodes, the first are means of few.
+    At least in the error of the first values and of the late ones, which are means of few episodes.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.1)
     if len(found.x) < 20:
         return None
-    noise = max(noise_of(signal, found), error_of_change(log, signal))
+    width = window_of(log, signal, 0.1)
+    noise = max(noise_of(signal, found), error_of_change(log, signal, width))
     below = np.maximum(_first(signal) - found.value, 0.0) / noise
     grown = found.x >= (FIRST_OF_DQN if log.algorithm == "dqn" else 0)
     return or_none(after(log, LATE, Running(found.x[grown], below[grown])))

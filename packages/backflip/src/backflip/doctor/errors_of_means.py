@@ -1,0 +1,65 @@
+"""The error of a change of the return: logged values are means of few episodes, or overlap."""
+
+import math
+
+import numpy as np
+
+from backflip.doctor.log import Log, Signal, Values
+
+WINDOW = 100  # episodes that Stable-Baselines3 and RLlib average
+ROLLING = ("sb3", "rllib")  # what is logged there
+FIRST = 3  # values that a return is compared with
+QUARTER, NORMAL = 0.25, 3.1383  # of normal values, a quarter is closer than σ / 3.1383 to the mean
+OF_MEDIAN = math.pi / 2.0  # variance of a median over that of a mean of as many normal values
+
+
+def error_of_change(log: Log, signal: Signal, width: int) -> float:
+    """Return the deviation of a late median from an early one if nothing was learned.
+
+        σ √(π / 2 (1 / 3 + 1 / width)),
+
+    with σ that of one logged value, from differences of neighbours; 0 if there are few. Means of
+    the last episodes are not independent: see `_of_rolling_means`.
+
+    Args:
+        log: the log.
+        signal: its mean returns.
+        width: values of the late median; the early one is of `FIRST`.
+    """
+    known = np.isfinite(signal.y)
+    x, y = signal.x[known], signal.y[known]
+    if len(x) < 2 * FIRST:
+        return 0.0
+    # Where the number of episodes is known, a value is of those since the one before.
+    if log.library in ROLLING and not log.has("episodes"):
+        return _of_rolling_means(log, x, y)
+    one = _spread(np.diff(y)) / math.sqrt(2.0)
+    return one * math.sqrt(OF_MEDIAN * (1.0 / FIRST + 1.0 / width))
+
+
+def _of_rolling_means(log: Log, x: Values, y: Values) -> float:
+    """Return the deviation of a late mean of the last episodes from an early one; 0 if unknown.
+
+        σ √(1 / n + 1 / W),   σ = s W / √(2 k)
+
+    W is `WINDOW` and n the episodes in the first values. Values k episodes apart, at most W / 2,
+    differ by k new and k old episodes, so that s, the deviation of their difference from its
+    median, is σ √(2 k) / W, with σ that of a single return.
+    """
+    if not log.has("episode_length_mean"):
+        return 0.0
+    lengths = log.signals["episode_length_mean"]
+    length = np.interp(x, lengths.x, np.maximum(np.nan_to_num(lengths.y, nan=1.0), 1.0))
+    between = max(float(np.median(np.diff(x) / length[1:])), 1e-9)
+    apart = int(np.clip(round(WINDOW / 2 / between), 1, len(x) // 4))
+    one = _spread(y[apart:] - y[:-apart]) * WINDOW / math.sqrt(2.0 * min(apart * between, WINDOW))
+    first = min(max(float(x[FIRST // 2] / length[FIRST // 2]), 1.0), WINDOW)
+    return one * math.sqrt(1.0 / first + 1.0 / WINDOW)
+
+
+def _spread(change: Values) -> float:
+    """Return the deviation of changes around their median.
+
+    While it learns, the return moves more than by chance: the quiet quarter of the run counts.
+    """
+    return NORMAL * float(np.quantile(np.abs(change - np.median(change)), QUARTER))
