@@ -85,6 +85,13 @@ def test_means_that_do_not_tell_stay_means(tmp_path, every, window, first):
     assert log.signals[RETURN].y[-1] == pytest.approx(returns[count - window : count].mean())
 
 
+def test_returns_that_are_not_numbers_stay_so(tmp_path):
+    returns, lengths = played(4)
+    log = read(progress(tmp_path, returns * np.nan, lengths, 4))
+    assert np.isnan(log.signals[RETURN].y).all()
+    assert len(log.signals[RETURN].y) == len(returns) // 4
+
+
 def test_a_monitor_says_the_same_and_comes_first(tmp_path):
     returns, lengths = played(1)
     folder = progress(tmp_path, returns, lengths, 1)

@@ -18,7 +18,8 @@ def unrolled(signals: Mapping[str, Signal], counts: Signal) -> Mapping[str, Sign
     """Return the signals with means of the episodes that ended since the line before.
 
     The signals stay as they are if the means do not tell: counts of episodes begin above 100, lines
-    do not fall on whole hundreds, or the lengths do not add up to the env steps.
+    do not fall on whole hundreds, or the lengths do not add up to the env steps. Another window
+    than 100 episodes is not noticed where all episodes have one length.
 
     Args:
         signals: by our name, with means of the last 100 episodes.
@@ -30,6 +31,8 @@ def unrolled(signals: Mapping[str, Signal], counts: Signal) -> Mapping[str, Sign
     if not np.array_equal(returns.x, counts.x) or not np.array_equal(returns.x, lengths.x):
         return signals
     known = np.isfinite(returns.y) & np.isfinite(lengths.y) & np.isfinite(counts.y)
+    if not known.any():
+        return signals
     x, count = returns.x[known], counts.y[known]
     of_returns, of_lengths = (sums(one.y[known], count) for one in (returns, lengths))
     if of_returns is None or of_lengths is None or np.any(np.abs(of_lengths - x) > SLACK * x):
