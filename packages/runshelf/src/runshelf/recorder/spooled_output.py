@@ -58,7 +58,8 @@ class SpooledOutput:
             time.sleep(_SETTLE_SECONDS)
         # Now all writes before these reads are reported, and some later ones.
         self._writes += self._watch.read() if self._watch else []
-        self._wait_for_reports(data)
+        if not is_full:  # else its newest write is not in these data
+            self._wait_for_report(data)
         for place, new in enumerate(data):
             self._feed(place, new)
         lines, done = in_order(self._lines, self._writes, seen)
@@ -91,22 +92,24 @@ class SpooledOutput:
         for reader in self._readers:
             reader.close()
 
-    def _wait_for_reports(self, data: Sequence[bytes]) -> None:
-        """Wait a little where both streams were written to, and lines outnumber reported writes.
+    def _wait_for_report(self, data: Sequence[bytes]) -> None:
+        """Wait a little for the report of one write, where both streams were written to.
 
         A program that loses its core between a write and the report is behind with the report: its
-        newest line would seem to be part of an older write. Several writes in a row to one stream
-        are one report, too, so that the wait must end.
+        newest line would seem to be part of an older write. Then there is one line more than
+        reports. Several lines more are a write of many lines, or writes in a row with one report.
         """
         if self._watch is None or not (all(data) or len(set(self._writes)) > 1):
             return
         lines = [new.count(b"\n") for new in data]
         until = time.monotonic() + _LATE_SECONDS
-        while any(n > self._writes.count(place) for place, n in enumerate(lines)):
-            if time.monotonic() > until:
-                break
+        while self._unreported(lines) == 1 and time.monotonic() < until:
             time.sleep(_SETTLE_SECONDS)
             self._writes += self._watch.read()
+
+    def _unreported(self, lines: Sequence[int]) -> int:
+        """Return how many of the new lines of each stream exceed its reported writes, in all."""
+        return sum(max(n - self._writes.count(place), 0) for place, n in enumerate(lines))
 
     def _drop_own_event(self, place: int) -> None:
         """Discard the report of a change that this process made itself."""
