@@ -459,7 +459,7 @@ def test_the_deviation_of_a_return_is_known_from_errors_of_means():
 
 @pytest.mark.parametrize("library", ["sb3", "cleanrl"])
 def test_the_deviation_of_a_return_is_known_from_independent_values(library):
-    """Compares with the spread of medians of three and of ten values, drawn anew."""
+    """Compares with the spread of medians of three and of ten other values."""
     rng = np.random.default_rng(6)
     values = rng.normal(0.0, 250.0, 4_000)
     one = Signal(np.arange(4_000.0), values, "r")

@@ -6,7 +6,7 @@ import numpy as np
 
 from backflip.doctor.log import Log, Signal, Values
 
-WINDOW = 100  # episodes that Stable-Baselines3 and RLlib average
+WINDOW = 100  # episodes that Stable-Baselines3 and RLlib average by default
 ROLLING = ("sb3", "rllib")  # what is logged there
 FIRST = 3  # values that a return is compared with
 QUARTER, NORMAL = 0.25, 3.1383  # of normal values, a quarter is closer than σ / 3.1383 to the mean

@@ -185,7 +185,7 @@ def _weight(log: Log) -> Running | None:
     squared = halved._replace(y=2.0 * halved.y)
     others = together(policy, log.signals["entropy"], lambda one, h: np.abs(one) + np.abs(h))
     clear = together(squared, others, lambda v, rest: np.where(v > CLEARLY * rest, v, np.nan))
-    without_policy = together(log.signals["total_loss"], policy, lambda all_, one: all_ - one)
+    without_policy = together(log.signals["total_loss"], policy, np.subtract)
     share = together(without_policy, clear, lambda rest, v: np.abs(rest) / v)
     return or_none(after(log, NEVER, largest(smoothed(log, share))))
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from backflip.doctor.errors_of_means import WINDOW
 from backflip.doctor.log import Log, Signal, Values
 
-WINDOW = 100  # episodes of a mean, by default (`stats_window_size`)
 SLACK = 0.01  # of the env steps, by which lengths may miss them
 _HOW = "of the episodes since the line before, from the means of the last 100"
 _BY_MONITOR = "of single episodes, from the Monitor's file"
