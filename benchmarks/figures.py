@@ -249,7 +249,7 @@ def share(row: Row) -> str:
     if row.share is None:
         return ""
     margin = "" if row.share_margin is None else f" ± {row.share_margin:.0%}"
-    return f" ({row.share:.0%}{margin})"
+    return f" ({row.share:z.0%}{margin})"
 
 
 def seconds(row: Row) -> str:

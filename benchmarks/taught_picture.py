@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from rows import Row
 
-_LEFT, _RIGHT, _ROW, _TOP, _WIDTH = 270, 170, 26, 56, 920
+_LEFT, _RIGHT, _ROW, _TOP, _WIDTH = 310, 170, 26, 56, 960
 _STYLE = """
 .paper { fill: #ffffff } .ink { fill: #1f2328 } .soft { fill: #59636e } .track { stroke: #d8dee4 }
 .seed { fill: #0b62c4; fill-opacity: .55 } .mean { stroke: #0b62c4; stroke-width: 3 }
@@ -54,7 +54,7 @@ def _strip(name: str, row: Row, middle: float) -> list[str]:
         return f'<line class="{kind}" x1="{x}" x2="{x}" y1="{middle - half}" y2="{middle + half}"/>'
 
     missed = "missed" if row.missed else "met"
-    share = "" if row.share is None else f" ({row.share:.0%})"
+    share = "" if row.share is None else f" ({row.share:z.0%})"
     return [
         f'<text class="ink right" x="{_LEFT - 12}" y="{middle + 4}">{escape(name)}</text>',
         f'<line class="track" x1="{_LEFT}" x2="{_LEFT + width}" y1="{middle}" y2="{middle}"/>',

@@ -85,6 +85,7 @@ def test_a_share_has_the_errors_of_both_rows() -> None:
     assert row.share_margin == pytest.approx(0.67082, abs=1e-5)
     assert figures.share(row) == " (150% ± 67%)"
     assert figures.share(replace(row, full_margin=None)) == " (150%)"
+    assert figures.share(replace(row, mean=-10.01, full_margin=None)) == " (0%)"
 
 
 def test_the_margin_of_the_other_row_is_read_and_not_written(tmp_path: Path) -> None:
