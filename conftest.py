@@ -36,7 +36,9 @@ user_folders = tempfile.TemporaryDirectory(prefix="backflip-tests-", ignore_clea
 os.environ["XDG_CACHE_HOME"] = str(Path(user_folders.name) / "cache")
 os.environ["XDG_STATE_HOME"] = str(Path(user_folders.name) / "state")
 
-os.environ["JAX_PLATFORMS"] = os.environ.get("BACKFLIP_TEST_PLATFORM", "cpu")
+os.environ["JAX_PLATFORMS"] = os.environ.get("BACKFLIP_TEST_PLATFORM", "cpu")  # or "cuda,cpu"
+if os.environ["JAX_PLATFORMS"] != "cpu":
+    os.environ["JAX_DEFAULT_MATMUL_PRECISION"] = "float32"  # as in runs
 os.environ["JAX_NUM_CPU_DEVICES"] = "2"
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"

@@ -18,7 +18,7 @@ from backflip.cli.main import main
 from backflip.core.spaces import Box, Discrete, Group, MultiDiscrete
 from backflip.core.spec import EnvSpec, OwnSpaces
 from backflip.export.numpy_policy import Policy as NumpyPolicy
-from backflip.export.numpy_policy import fold_in, inverse_erf, random_bits, split
+from backflip.export.numpy_policy import OPERATIONS, fold_in, inverse_erf, random_bits, split
 from backflip.export.program import record
 from backflip.export.write import export_policy, packed, source
 from backflip.training.algorithm_config import configure
@@ -132,6 +132,12 @@ def test_acts_as_the_policy_does(kind: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
     if isinstance(case.action, Box):  # the comparison would be void if all actions were clipped
         assert np.std(ours.act(obs), 0).min() > 0
+
+
+def test_slices_along_an_axis_by_hand() -> None:
+    """JAX has this operation since 0.11."""
+    first, second = OPERATIONS["unstack"]({"axis": 1}, np.array([[1, 2], [3, 4]]))
+    assert (first.tolist(), second.tolist()) == ([1, 3], [2, 4])
 
 
 def test_random_numbers_are_those_of_jax() -> None:

@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import jax
 import pytest
 
 from backflip.core.paths import default_home
@@ -43,6 +45,38 @@ def test_defaults_for_cores_and_cache_yield_to_environment_variables(tmp_path: P
     home = str(tmp_path)
     assert prepared(XDG_CACHE_HOME=home) == [cores, f"{home}/backflip/jax"]
     assert prepared(JAX_NUM_CPU_DEVICES="3", JAX_COMPILATION_CACHE_DIR=home) == [3, home]
+
+
+def precision_after_prepare(
+    monkeypatch: pytest.MonkeyPatch, backend: str, chosen: str | None = None
+) -> str | None:
+    """Return the precision of products of matrices on a backend."""
+    config: Any = jax.config
+    before = config.jax_default_matmul_precision
+    jax.config.update("jax_default_matmul_precision", chosen)
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    try:
+        runtime.prepare()
+        return config.jax_default_matmul_precision
+    finally:
+        jax.config.update("jax_default_matmul_precision", before)
+
+
+def test_a_gpu_computes_in_float32_and_takes_no_memory_in_advance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    assert precision_after_prepare(monkeypatch, "gpu") == "float32"
+    assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+    assert precision_after_prepare(monkeypatch, "cpu") is None
+
+
+def test_the_user_chooses_the_precision_and_memory_of_a_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "true")
+    assert precision_after_prepare(monkeypatch, "gpu", "tensorfloat32") == "tensorfloat32"
+    assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "true"
 
 
 @pytest.mark.medium

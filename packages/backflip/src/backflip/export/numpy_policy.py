@@ -203,6 +203,11 @@ def parts(parameters: Parameters, x: np.ndarray) -> list[np.ndarray]:
     return np.split(x, np.cumsum(parameters["sizes"])[:-1], parameters["axis"])
 
 
+def slices(parameters: Parameters, x: np.ndarray) -> list[np.ndarray]:
+    """Return the slices of x along one axis, without this axis."""
+    return list(np.moveaxis(x, parameters["axis"], 0))
+
+
 def erf(parameters: Parameters, x: np.ndarray) -> np.ndarray:
     """Return the error function."""
     del parameters
@@ -389,4 +394,5 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "split": parts,
     "squeeze": squeezed,
     "transpose": transposed,
+    "unstack": slices,
 }
