@@ -17,8 +17,8 @@ from backflip.algorithms.registry import algorithms, entry_of
 from backflip.cli.main import main
 from backflip.core.spaces import Box, Discrete, Group, MultiDiscrete
 from backflip.core.spec import EnvSpec, OwnSpaces
-from backflip.export.numpy_policy import Policy as NumpyPolicy
 from backflip.export.numpy_policy import OPERATIONS, fold_in, inverse_erf, random_bits, split
+from backflip.export.numpy_policy import Policy as NumpyPolicy
 from backflip.export.program import record
 from backflip.export.write import export_policy, packed, source
 from backflip.training.algorithm_config import configure
