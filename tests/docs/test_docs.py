@@ -17,6 +17,7 @@ from backflip.training.teach_config import (
     FREQUENT,
     GRID_TEACHING,
     JOINTS_TEACHING,
+    LONG_TEACHING,
     PIXELS_TEACHING,
     TeachConfig,
 )
@@ -171,6 +172,7 @@ KINDS_OF_TEACHING = {
     "several actuators": {
         name: value for name, value in JOINTS_TEACHING.items() if name not in CONTINUOUS_TEACHING
     },
+    "more than 32 numbers": LONG_TEACHING,
     "images": PIXELS_TEACHING,
     "grids": {
         name: value for name, value in GRID_TEACHING.items() if value != PIXELS_TEACHING.get(name)

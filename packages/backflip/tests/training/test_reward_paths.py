@@ -68,6 +68,7 @@ def test_the_error_is_that_of_the_worst_seed_as_the_doctor_defines_it():
         (model(lambda x: x**2), 50, False, True),  # a phase is shorter than a clip
         (model(lambda x: x**2, has_labels=False), LENGTH, False, False),
         (model(lambda x: 0.0 * x), LENGTH, False, False),
+        (model(lambda x: -1.0 + 1e-5 * x), LENGTH, False, False),  # rounding says which is larger
         (model(lambda x: x**2), LENGTH, True, False),  # no clip fits
     ],
 )

@@ -35,6 +35,7 @@ REWARD_MODELS = {
     "linear": "backflip.rewards.linear.model:LinearRewardModel",
     "network": "backflip.rewards.network.model:NetworkRewardModel",
     "network-half-ties": "backflip.rewards.network.model:HalfTieNetworkRewardModel",
+    "numbers": "backflip.rewards.linear.model:NumbersRewardModel",
     "place_map": "backflip.rewards.linear.model:PlaceMapRewardModel",
 }
 NETWORKS = ("network", "network-half-ties")  # fitted by gradient steps
@@ -171,7 +172,7 @@ def make_reward_model(
 def _refuse_more_than_labels(name: str, settings: FitSettings) -> None:
     """Refuse settings that only networks can use.
 
-    A linear model weighs each label once: the evidence of its prior, the choice of `auto` and the
+    A linear model weighs each label once: the choice of its prior, the choice of `auto` and the
     width of the posterior would count a crop, or its own opinion, as a further answer of the
     teacher.
 

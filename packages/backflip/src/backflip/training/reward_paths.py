@@ -13,6 +13,7 @@ from backflip.preferences.clips import Clip, cut, observed, windows
 from backflip.rewards.interface import RewardModel
 
 METRIC = "reward_model_path_error"
+CONSTANT = 1e-3  # a range, relative to the largest reward, of which rounding is a visible part
 CLIPS = 2  # of each seed and phase; queries ask for opinions of as many, so that nothing compiles
 
 
@@ -73,7 +74,7 @@ def _batch(clips: Sequence[Clip]) -> Transition:
 
 
 def _error_of(fitted: np.ndarray, used: np.ndarray) -> float:
-    """Return 1 - ρ; NaN if one of the rewards is constant."""
-    if np.ptp(fitted) == 0 or np.ptp(used) == 0:
+    """Return 1 - ρ; NaN if one of the rewards is constant, as -1 for each step is."""
+    if any(np.ptp(x) <= CONSTANT * np.abs(x).max() for x in (fitted, used)):
         return math.nan
     return 1.0 - float(np.corrcoef(fitted, used)[0, 1])

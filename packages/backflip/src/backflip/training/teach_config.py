@@ -21,6 +21,7 @@ from backflip.core.spec import EnvSpec
 from backflip.preferences.ask import MOST_AT_ONCE, Ask
 from backflip.rewards.interface import LABELS_ONLY, FitSettings
 from backflip.rewards.representations.contacts import has_contacts
+from backflip.rewards.representations.numbers import is_long
 from backflip.training.restart import restart_phase
 from runshelf.errors import UsageError
 
@@ -76,8 +77,8 @@ class TeachConfig:
         demonstration_share: labels that demonstrations add for each query, if there are any
             (`backflip.training.demonstrations`).
         reward_model: `additive`, `additive-7-knots`, `auto`, `change_map`, `contacts`,
-            `intervals`, `linear`, `network`, `network-half-ties`, `place_map`, or `module:Class`
-            for your own.
+            `intervals`, `linear`, `network`, `network-half-ties`, `numbers`, `place_map`, or
+            `module:Class` for your own.
         crops: cropped copies of each label in a fit of a network
             (`backflip.rewards.network.crops`).
         shortest_crop: the least length of a crop, as a share of a clip.
@@ -199,14 +200,15 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
         learning, teaching = CONTINUOUS, CONTINUOUS_TEACHING
     else:
         learning, teaching = JOINTS, JOINTS_TEACHING
+    of_reward = LONG_TEACHING if is_long(spec) else {}
     if algorithm == "ppo":
-        return dict(learning), dict(teaching)
+        return dict(learning), teaching | of_reward
     # A new start was measured with PPO; a replay lets others learn the newest reward without one.
     others = {name: value for name, value in teaching.items() if name != "restart_at"}
     if teaching is PIXELS_TEACHING:
         return {}, others | FREQUENT
     is_curious = teaching is JOINTS_TEACHING and entry_of(algorithm).has_replay
-    return {}, others | (CURIOUS if is_curious else {})
+    return {}, others | of_reward | (CURIOUS if is_curious else {})
 
 
 def clip_rollouts(algorithm: Algorithm, spec: EnvSpec, clip_envs: int) -> int:
@@ -236,6 +238,7 @@ PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "reward_model": "auto"}
 FREQUENT: dict[str, Any] = {"phases": 40}
 # Of several actuators off-policy: without a bonus, a policy settles for what the first clips show.
 CURIOUS: dict[str, Any] = {"optimism": 1.0}
+LONG_TEACHING: dict[str, Any] = {"reward_model": "numbers"}  # vectors of more than 32 numbers
 GRID: dict[str, Any] = {}  # small images, such as MinAtar's: the settings of `train`
 GRID_TEACHING: dict[str, Any] = {**PIXELS_TEACHING, "reward_model": "contacts"}
 DISCRETE: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """The linear reward models: Bayesian weights on a representation.
 
-`backflip.rewards.representations` has the features, `evidence` the fit of the weights.
+`backflip.rewards.representations` has the features, `mixture` the fit of the weights.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from backflip.rewards.interface import (
     Opinions,
     Spread,
 )
-from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
+from backflip.rewards.linear.mixture import MEMBERS, Ensemble, Labelled, fit, prior_variances
 from backflip.rewards.linear.steps import StepCache, Steps
 from backflip.rewards.measures import (
     LARGEST_REWARD,
@@ -44,6 +44,7 @@ from backflip.rewards.representations.collapse import has_collapsed
 from backflip.rewards.representations.contacts import Contacts
 from backflip.rewards.representations.interface import Inputs, Representation, Seen
 from backflip.rewards.representations.intervals import IntervalFeatures
+from backflip.rewards.representations.numbers import NumberFeatures
 from backflip.rewards.representations.place_map import PlaceMap
 from backflip.rewards.representations.slow import SlowFeatures
 
@@ -332,6 +333,13 @@ class IntervalRewardModel(LinearRewardModel):
 
 
 @final
+class NumbersRewardModel(LinearRewardModel):
+    """The linear model of each number of a long vector by itself."""
+
+    representation_of = NumberFeatures
+
+
+@final
 class FewKnotsRewardModel(LinearRewardModel):
     """The additive model of runs before 2026-11-25, with fewer thresholds of each number."""
 
@@ -455,7 +463,7 @@ def _metrics(
     held_out = ensemble.drawn.T == 0
     measured = label_metrics(margin, steps.left_preferred, held_out) | reward_metrics(reward)
     return measured | {
-        "reward_model_log_evidence": float(ensemble.log_evidence.max()),
+        "reward_model_log_held_out": float(ensemble.log_held_out.max()),
         TIE_WIDTH: float(ensemble.tie_widths @ ensemble.chances),
         "reward_model_noise": float(ensemble.noises @ ensemble.chances),
     }

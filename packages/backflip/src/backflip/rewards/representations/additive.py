@@ -88,8 +88,12 @@ class AdditiveFeatures:
 
 
 def fit_thresholds(encoder: Encoder, after: np.ndarray, knots: int = KNOTS) -> Thresholds:
-    """Return the knots of each number of z, and widths as large as they are apart."""
-    z = (after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection)
+    """Return those of z of the observations after."""
+    return knots_of((after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection), knots)
+
+
+def knots_of(z: np.ndarray, knots: int) -> Thresholds:
+    """Return the knots of each number of z, (rows, k), and widths as large as they are apart."""
     places = np.stack([spread_knots(number, knots) for number in z.T])
     widths = np.maximum(np.gradient(places, axis=1), NARROWEST)
     return Thresholds(*(jnp.asarray(x, jnp.float32) for x in (places, widths)))
