@@ -59,7 +59,7 @@ from backflip.rewards.linear.posterior import (
 )
 
 MEMBERS = 16
-IN_PLAY = 0.1  # prior probability that a group is active
+IN_PLAY = 0.01  # prior probability that a group is active; .1 leaves spurious rewards of actions
 VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
 # ε candidates, shares of random answers (half of them wrong), with their prior probabilities.
 NOISES = {0.1: 0.8, 0.2: 0.15, 0.4: 0.05}
