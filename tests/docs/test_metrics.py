@@ -146,7 +146,7 @@ def test_what_reward_models_measure_is_what_their_tables_say() -> None:
     assert set(table(["network reward model"])) == {*FIT_METRICS, PSEUDO_LABELS, TIE_WIDTH}
     assert set(table(["fresh pairs"])) == set(CHECK_METRICS)
     linear = {
-        "reward_model_log_held_out",
+        "reward_model_log_evidence",
         "reward_model_collapsed",
         TIE_WIDTH,
         "reward_model_noise",

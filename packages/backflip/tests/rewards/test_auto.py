@@ -1,4 +1,4 @@
-"""Tests of the choice of a representation by held-out labels, and of collapsed representations."""
+"""Tests of the choice of a representation by evidence, and of collapsed representations."""
 
 import jax
 import numpy as np
@@ -21,11 +21,11 @@ from backflip.rewards.linear.model import ChangeMapRewardModel, LinearRewardMode
 from backflip.rewards.representations.collapse import directions_of, has_collapsed
 
 
-def metrics(held_out, collapsed=0.0):
-    return {"reward_model_log_held_out": held_out, "reward_model_collapsed": collapsed}
+def metrics(evidence, collapsed=0.0):
+    return {"reward_model_log_evidence": evidence, "reward_model_collapsed": collapsed}
 
 
-def test_the_candidate_that_predicts_held_out_labels_best_is_chosen():
+def test_the_candidate_of_largest_evidence_is_chosen():
     assert choice([metrics(-9.0), metrics(-3.0), metrics(-5.0)]) == 1
     assert choice([metrics(-3.0), metrics(-3.0)]) == 0
     assert choice([metrics(-9.0), metrics(-3.0, collapsed=1.0)]) == 0
@@ -50,8 +50,8 @@ def test_the_reward_is_that_of_the_chosen_candidate_alone():
     auto = ready(lambda budget: AutoRewardModel(PIXELS, budget, LENGTH), PIXELS)
     found = auto.fit(auto.initial(2), labels, keys_of(0, 1))
     for row in range(2):
-        held_out = [fit.metrics[row]["reward_model_log_held_out"] for _, fit in fits]
-        best = int(np.argmax(held_out))
+        evidence = [fit.metrics[row]["reward_model_log_evidence"] for _, fit in fits]
+        best = int(np.argmax(evidence))
         assert int(found.parameters.chosen[row]) == best
         assert found.metrics[row]["reward_model_choice"] == best
         assert auto.chosen_names(found.parameters)[row] == ["linear", "change_map"][best]
@@ -101,7 +101,7 @@ def test_a_model_of_images_in_which_nothing_moves_says_so_and_auto_uses_another(
         place = [np.nonzero(clip.obs[0, 0, :, 0])[0].mean() for clip in pair]
         return label._replace(clips=lambda: pair, left_preferred=float(place[0] > place[1]))
 
-    labels = [still(label) for label in labelled(PIXELS, count=48)]
+    labels = [still(label) for label in labelled(PIXELS)]
     model = ready(lambda budget: ChangeMapRewardModel(PIXELS, budget, LENGTH), PIXELS, seeds=1)
     found = model.fit(model.initial(1), [labels], keys_of(0))
     assert found.metrics[0]["reward_model_collapsed"] == 1.0
@@ -110,4 +110,4 @@ def test_a_model_of_images_in_which_nothing_moves_says_so_and_auto_uses_another(
     chosen = auto.fit(auto.initial(1), [labels], keys_of(0))
     assert auto.chosen_names(chosen.parameters) == ["linear"]
     assert chosen.metrics[0]["reward_model_collapsed"] == 0.0
-    assert chosen.metrics[0]["reward_model_accuracy"] > 0.9
+    assert chosen.metrics[0]["reward_model_accuracy"] > 0.8

@@ -92,11 +92,11 @@ def test_a_run_says_which_representation_it_chose(
     runs: Callable[[str, str], Taught], env: str
 ) -> None:
     result, notes = runs(env, "auto")
-    said = [note for note in notes if note.startswith("reward model, chosen by held-out labels: ")]
+    said = [note for note in notes if note.startswith("reward model, chosen by evidence: ")]
     assert all(now != before for before, now in pairwise(said)), "said when it changes"
     one, other = names_of_candidates(result.folder, env)
     expected = f"{one} of seed 3, 4" if one == other else f"{one} of seed 3, {other} of seed 4"
-    assert said[-1] == f"reward model, chosen by held-out labels: {expected}"
+    assert said[-1] == f"reward model, chosen by evidence: {expected}"
 
 
 @pytest.mark.slow

@@ -1,11 +1,10 @@
 """The reward model `auto`: the linear model whose representation explains the labels best.
 
 Every candidate that suits the environment is fitted to all labels of a seed, with the same keys,
-and the one that predicts held-out labels best is used. They can be compared, because all give
+and the one of largest log evidence is used. Evidences are comparable, because all candidates give
 probabilities to the same labels by the same ordinal model and are fitted in the same way; their
-representations are fitted without labels. The network has no such probability, so it is no
-candidate. A collapsed representation (`backflip.rewards.representations.collapse`) is used only if
-all are.
+representations are fitted without labels. The network has no evidence, so it is no candidate. A
+collapsed representation (`backflip.rewards.representations.collapse`) is used only if all are.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +32,7 @@ from backflip.rewards.linear.model import (
 )
 from backflip.rewards.representations.contacts import has_contacts
 
-COLLAPSED, HELD_OUT = "reward_model_collapsed", "reward_model_log_held_out"
+COLLAPSED, EVIDENCE = "reward_model_collapsed", "reward_model_log_evidence"
 
 
 class AutoParameters(NamedTuple):
@@ -50,7 +49,7 @@ class AutoParameters(NamedTuple):
 
 @final
 class AutoRewardModel:
-    """Fits all candidates of all seeds; each seed uses the one that predicts held-out labels best.
+    """Fits all candidates of all seeds; for each seed the one of largest evidence is used.
 
     Args:
         spec: the environment's spec.
@@ -136,14 +135,14 @@ def candidates(spec: EnvSpec) -> dict[str, type[LinearRewardModel]]:
 
 
 def choice(metrics: Sequence[dict[str, float]]) -> int:
-    """Return the number of the candidate that predicts best; the first of equal ones.
+    """Return the number of the candidate of largest evidence; the first of equal ones.
 
-    A candidate without a finite log probability, or with a collapsed representation, comes last.
+    A candidate whose evidence is not finite, or whose representation has collapsed, comes last.
     """
 
     def rank(one: dict[str, float]) -> tuple[bool, bool, float]:
-        held_out = one[HELD_OUT]
-        known = bool(np.isfinite(held_out))
-        return known, not one.get(COLLAPSED, 0.0), held_out if known else 0.0
+        evidence = one[EVIDENCE]
+        known = bool(np.isfinite(evidence))
+        return known, not one.get(COLLAPSED, 0.0), evidence if known else 0.0
 
     return max(range(len(metrics)), key=lambda number: rank(metrics[number]))

@@ -172,7 +172,7 @@ def make_reward_model(
 def _refuse_more_than_labels(name: str, settings: FitSettings) -> None:
     """Refuse settings that only networks can use.
 
-    A linear model weighs each label once: the choice of its prior, the choice of `auto` and the
+    A linear model weighs each label once: the evidence of its prior, the choice of `auto` and the
     width of the posterior would count a crop, or its own opinion, as a further answer of the
     teacher.
 

@@ -45,7 +45,7 @@ class RewardNotes:
         used = self.used(parameters)
         if isinstance(self._model, AutoRewardModel):
             chosen = ", ".join(f"{name} of {self._of(name, used)}" for name in dict.fromkeys(used))
-            said.append(f"reward model, chosen by held-out labels: {chosen}")
+            said.append(f"reward model, chosen by evidence: {chosen}")
         collapsed = [i for i, one in enumerate(metrics) if one.get(COLLAPSED)]
         if collapsed:
             seeds = ", ".join(str(self._seeds[i]) for i in collapsed)

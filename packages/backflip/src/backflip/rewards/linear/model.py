@@ -1,6 +1,6 @@
 """The linear reward models: Bayesian weights on a representation.
 
-`backflip.rewards.representations` has the features, `mixture` the fit of the weights.
+`backflip.rewards.representations` has the features, `evidence` the fit of the weights.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from backflip.rewards.interface import (
     Opinions,
     Spread,
 )
-from backflip.rewards.linear.mixture import MEMBERS, Ensemble, Labelled, fit, prior_variances
+from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
 from backflip.rewards.linear.steps import StepCache, Steps
 from backflip.rewards.measures import (
     LARGEST_REWARD,
@@ -463,7 +463,7 @@ def _metrics(
     held_out = ensemble.drawn.T == 0
     measured = label_metrics(margin, steps.left_preferred, held_out) | reward_metrics(reward)
     return measured | {
-        "reward_model_log_held_out": float(ensemble.log_held_out.max()),
+        "reward_model_log_evidence": float(ensemble.log_evidence.max()),
         TIE_WIDTH: float(ensemble.tie_widths @ ensemble.chances),
         "reward_model_noise": float(ensemble.noises @ ensemble.chances),
     }

@@ -1,23 +1,11 @@
-"""The most probable weights of one linear model, and how well it predicts labels held out.
+"""The most probable weights of one linear model, given the labels, and its log evidence.
 
 The prior is w ~ N(0, I), the logits of the labels are Φ w. Answers follow the ordinal model of
 `backflip.core.losses.answer_probabilities` with a given share ε of random answers. Its width θ of
 ties is fitted with w under a log-normal prior; θ is 0 for a teacher who never answers with a tie.
+The evidence is in Laplace's approximation, with the Fisher information as the curvature.
 
-Models are compared by the log probability of each label given all others. In Laplace's
-approximation the posterior of the logits is N(m, Σ) with Σ = (K⁻¹ + W)⁻¹, K = ΦΦᵀ, and W the Fisher
-information. Without label i, whose gradient in m is g_i, the logit of i has
-
-    variance  v_i = Σ_ii / (1 - W_i Σ_ii)      mean  μ_i = m_i - v_i g_i
-
-and the logistic functions of the answer are averaged over it by σ(μ / √(1 + π v / 8)).
-
-The marginal likelihood in the same approximation is no good measure. Where answers may be random,
-the likelihood is flat at large logits, so W is nearly 0 there and the volume of the posterior is
-far too large: a model that can only memorise labels gets exp(-.35) for each, not exp(-.69).
-
-Source: Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", sections 3.4, 3.7 and
-5.4.2; MacKay 1992, "The evidence framework applied to classification networks" (the average);
+Source: Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", sections 3.4 and 3.7;
 Chu & Ghahramani 2005, "Gaussian processes for ordinal regression", JMLR 6 (ordinal answers).
 """
 
@@ -27,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve
 
 from backflip.core.losses import NO_TIES
 from backflip.rewards.interface import TIE
@@ -37,7 +25,6 @@ HALVINGS = 5  # at most, of a step that is too long; with noise the log-likeliho
 SMALLEST_GAIN = 1e-2  # in nats: a step that gains less is the last one
 WIDTH_DEVIATION = 1.0  # prior standard deviation of log θ, around 0
 LARGEST_WIDTH_STEP = 1.0  # of log θ, in one step
-SMALLEST_SHARE = 1e-9  # of a logit's variance that a label leaves: against division by zero
 # With at least this many labels for each feature, matrices of features cost less than of labels.
 LABELS_PER_FEATURE = 1.4
 
@@ -92,21 +79,24 @@ class MostProbable(NamedTuple):
     Attributes:
         weights: w.
         point: Φ w and log θ.
-        log_held_out: Σ log p(label | all other labels), in nats.
+        log_evidence: the log evidence, in nats.
         tie_width: θ; 0 without ties.
     """
 
     weights: Float[np.ndarray, " F"]
     point: Point
-    log_held_out: float
+    log_evidence: float
     tie_width: float
 
 
-def most_probable(design: Design, answers: Answers, start: Point) -> MostProbable:
-    """Return the most probable w for a prior N(0, I) and logits m = Φ w, and how well it predicts.
+def most_probable(design: Design, answers: Answers, start: Point, least: float) -> MostProbable:
+    """Return the most probable w for a prior N(0, I) and logits m = Φ w, and its log evidence.
 
-    With a the gradient of the log-likelihood in m, w = Φᵀ a. The first step is that from `start`,
-    whose logits need no w. If it does not lead to anything better than w = 0, steps begin there.
+    With W the Fisher information of the log-likelihood in m, and a its gradient in m,
+    w = Φᵀ a,  log evidence = Σ log p - ½ mᵀa - ½ log|I + ΦᵀWΦ|.
+    The first step is that from `start`, whose logits need no w. If it does not lead to anything
+    better than w = 0, steps begin there. If the next step would have to gain more than the last one
+    for the evidence to reach `least`, the rest is left out.
 
     Source: Rasmussen & Williams 2006, section 3.4, with the Fisher information as in section 3.7.
     """
@@ -116,37 +106,15 @@ def most_probable(design: Design, answers: Answers, start: Point) -> MostProbabl
     gain = math.inf
     state = _nearer(state, towards.point, towards.dual, answers)
     for _ in range(NEWTON_STEPS - 1):
-        if gain < SMALLEST_GAIN:
+        if gain < SMALLEST_GAIN or state.value + gain - towards.half_log_det < least:
             break
         towards = _newton(state, solve)
         before, state = state, _nearer(state, towards.point, towards.dual, answers)
         gain = state.value - before.value
+    _, half_log_det = solve(state.score.fisher, nothing[:, None])
+    evidence = state.value - half_log_det + _width_volume(state.score)
     weights = design.features.T @ state.dual
-    held_out = _log_held_out(design, state, answers)
-    return MostProbable(weights, state.point, held_out, state.score.tie_width)
-
-
-def _log_held_out(design: Design, state: "_State", answers: Answers) -> float:
-    """Return Σ log p(label | all other labels); see the module."""
-    score, variance = state.score, _variances(design, state.score.fisher)
-    variance = variance / np.maximum(1.0 - score.fisher * variance, SMALLEST_SHARE)
-    spread = np.sqrt(1.0 + np.pi / 8.0 * variance)
-    logits = (state.point.logits - variance * score.gradient) / spread
-    p = _probabilities(logits, score.tie_width / spread, answers.noise).p
-    return float(answers.weight @ np.log(_chosen(p, answers.left_preferred)))
-
-
-def _variances(design: Design, fisher: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return the posterior variance of each logit, the diagonal of Φ (I + ΦᵀWΦ)⁻¹ Φᵀ."""
-    features, kernel = design
-    root = np.sqrt(fisher)[:, None]
-    if kernel is None:
-        rows = root * features
-        lower = _factor(rows.T @ rows)
-        return np.square(solve_triangular(lower, features.T, lower=True, check_finite=False)).sum(0)
-    lower = _factor(root * kernel * root.T)
-    known = solve_triangular(lower, root * kernel, lower=True, check_finite=False)
-    return np.maximum(np.diagonal(kernel) - np.square(known).sum(0), 0.0)
+    return MostProbable(weights, state.point, evidence, state.score.tie_width)
 
 
 class _State(NamedTuple):
@@ -167,10 +135,11 @@ def _state(point: Point, dual: Float[np.ndarray, " n"], answers: Answers) -> _St
 
 
 class _Towards(NamedTuple):
-    """Where a step leads: m and log θ, and a."""
+    """Where a step leads: m and log θ, a, and ½ log|I + ΦᵀHΦ| where it began."""
 
     point: Point
     dual: Float[np.ndarray, " n"]
+    half_log_det: float
 
 
 def _newton(centre: _State, solve: "_Solve") -> _Towards:
@@ -184,7 +153,7 @@ def _newton(centre: _State, solve: "_Solve") -> _Towards:
     """
     score, (logits, log_width) = centre.score, centre.point
     target = score.curvature * logits + score.gradient
-    both = solve(score.curvature, np.stack([target, score.cross], 1))
+    both, half_log_det = solve(score.curvature, np.stack([target, score.cross], 1))
     gradient = score.width_gradient - log_width / WIDTH_DEVIATION**2
     least = 1 / WIDTH_DEVIATION**2
     curvature = max(score.width_curvature + least - float(score.cross @ both[:, 1]), least)
@@ -192,7 +161,7 @@ def _newton(centre: _State, solve: "_Solve") -> _Towards:
     step = min(max(step, -LARGEST_WIDTH_STEP), LARGEST_WIDTH_STEP)
     found = both[:, 0] - both[:, 1] * step
     dual = target - score.cross * step - score.curvature * found
-    return _Towards(Point(found, log_width + step), dual)
+    return _Towards(Point(found, log_width + step), dual, half_log_det)
 
 
 def _nearer(state: _State, point: Point, dual: Float[np.ndarray, " n"], answers: Answers) -> _State:
@@ -209,35 +178,38 @@ def _nearer(state: _State, point: Point, dual: Float[np.ndarray, " n"], answers:
     return state
 
 
-_Solve = Callable[[Float[np.ndarray, " n"], Float[np.ndarray, "n k"]], Float[np.ndarray, "n k"]]
+_Solve = Callable[
+    [Float[np.ndarray, " n"], Float[np.ndarray, "n k"]], tuple[Float[np.ndarray, "n k"], float]
+]
 
 
 def _solver(design: Design) -> _Solve:
-    """Return the function (W, t) -> Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t; t has columns.
+    """Return the function (W, t) -> Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t, ½ log|I + ΦᵀWΦ|; t has columns.
 
-    With B = I + W^½ K W^½ this is K (t - W^½ B⁻¹ W^½ K t).
+    With B = I + W^½ K W^½ these are K (t - W^½ B⁻¹ W^½ K t) and ½ log|B|.
     """
     features, kernel = design
 
-    def by_features(fisher: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def by_features(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
         rows = np.sqrt(fisher)[:, None] * features
-        lower = _factor(rows.T @ rows)
-        return features @ cho_solve((lower, True), features.T @ target, check_finite=False)
+        chol, half_log_det = _factor(rows.T @ rows)
+        return features @ cho_solve(chol, features.T @ target, check_finite=False), half_log_det
 
-    def by_labels(fisher: np.ndarray, target: np.ndarray) -> np.ndarray:
+    def by_labels(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
         assert kernel is not None
-        root = np.sqrt(fisher)[:, None]
-        lower = _factor(root * kernel * root.T)
-        inner = cho_solve((lower, True), root * (kernel @ target), check_finite=False)
-        return kernel @ (target - root * inner)
+        root = np.sqrt(fisher)
+        chol, half_log_det = _factor(root[:, None] * kernel * root[None])
+        inner = cho_solve(chol, root[:, None] * (kernel @ target), check_finite=False)
+        return kernel @ (target - root[:, None] * inner), half_log_det
 
     return by_features if kernel is None else by_labels
 
 
-def _factor(matrix: np.ndarray) -> np.ndarray:
-    """Return the lower factor of Cholesky of I + the matrix, which is changed."""
+def _factor(matrix: np.ndarray) -> tuple[tuple[np.ndarray, bool], float]:
+    """Return I + the matrix as `cho_solve` needs it, and half the logarithm of its determinant."""
     matrix.flat[:: len(matrix) + 1] += 1
-    return np.linalg.cholesky(matrix)
+    chol = np.linalg.cholesky(matrix)
+    return (chol, True), float(np.log(np.diagonal(chol)).sum())
 
 
 class _Score(NamedTuple):
@@ -251,6 +223,7 @@ class _Score(NamedTuple):
         log_likelihood: its value.
         tie_width: θ.
         width_gradient: in log θ; 0 without ties.
+        width_fisher: the Fisher information of log θ; 0 without ties.
         width_curvature: minus the second derivative in log θ; 0 without ties.
     """
 
@@ -261,6 +234,7 @@ class _Score(NamedTuple):
     log_likelihood: float
     tie_width: float
     width_gradient: float
+    width_fisher: float
     width_curvature: float
 
 
@@ -269,10 +243,11 @@ def _score(point: Point, answers: Answers) -> _Score:
     weight, preferred, noise = answers
     width = math.exp(point.log_width) if (preferred == TIE).any() else NO_TIES
     every = _probabilities(point.logits, width, noise)
-    p, m, w, mm, mw, ww = (_chosen(x, preferred) for x in every)
+    chosen = np.array([0.0, TIE, 1.0])[:, None] == preferred
+    p, m, w, mm, mw, ww = (np.where(chosen, x, 0.0).sum(0) for x in every)
     p_m, p_w = m / p, w / p
     curvature, cross = np.square(p_m) - mm / p, p_m * p_w - mw / p
-    fisher = np.square(every.m) / every.p
+    fisher, width_fisher = (np.square(x) / every.p for x in (every.m, every.w))
     return _Score(
         gradient=weight * p_m,
         fisher=weight * fisher.sum(0),
@@ -281,6 +256,7 @@ def _score(point: Point, answers: Answers) -> _Score:
         log_likelihood=float(weight @ np.log(p)),
         tie_width=width,
         width_gradient=float(weight @ p_w),
+        width_fisher=float(weight @ width_fisher.sum(0)),
         width_curvature=float(weight @ (np.square(p_w) - ww / p)),
     )
 
@@ -296,9 +272,7 @@ class _Probabilities(NamedTuple):
     ww: Float[np.ndarray, "3 n"]
 
 
-def _probabilities(
-    logits: Float[np.ndarray, " n"], width: float | Float[np.ndarray, " n"], noise: float
-) -> _Probabilities:
+def _probabilities(logits: Float[np.ndarray, " n"], width: float, noise: float) -> _Probabilities:
     """Return those of `backflip.core.losses.answer_probabilities`, with their derivatives.
 
     If θ is 0, nobody answers with a tie. The p of a tie is then a positive number all the same, so
@@ -308,7 +282,7 @@ def _probabilities(
     up, down = left * (1.0 - left), right * (1.0 - right)
     up_bend, down_bend = up * (1.0 - 2.0 * left), down * (1.0 - 2.0 * right)
     informed = 1.0 - noise
-    p = informed * _of_answers(right, left) + noise / (3 if np.any(width) else 2)
+    p = informed * _of_answers(right, left) + noise / (3 if width else 2)
     p[1] += informed
     in_width = informed * _of_answers(-width * down, -width * up)
     bend = informed * _of_answers(down_bend, up_bend)
@@ -329,9 +303,6 @@ def _of_answers(
     return np.stack([right, -right - left, left])
 
 
-def _chosen(
-    of_answers: Float[np.ndarray, "3 n"], left_preferred: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
-    """Return what belongs to the answer that was given."""
-    given = np.array([0.0, TIE, 1.0])[:, None] == left_preferred
-    return np.where(given, of_answers, 0.0).sum(0)
+def _width_volume(score: _Score) -> float:
+    """Return what the volume of log θ adds to the log evidence, in Laplace's approximation."""
+    return -0.5 * math.log1p(WIDTH_DEVIATION**2 * score.width_fisher)

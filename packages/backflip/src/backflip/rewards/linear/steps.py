@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from backflip.rewards.interface import LabelledComparison
-from backflip.rewards.linear.mixture import Labelled
+from backflip.rewards.linear.evidence import Labelled
 from backflip.rewards.representations.interface import Inputs
 
 # (comparisons) -> features of their clips and which steps are alive, in the order left, right, ...

@@ -10,7 +10,7 @@ of what the group's features differ by between labelled clips. A fallen pole lie
 the right, so all thresholds between differ by whole clips, and the few env steps in which the pole
 stands need weights that the prior makes improbable. Each of these env steps is in an interval of
 its own. Where a reward changes once, such as with height, thresholds need fewer weights. The
-labels decide.
+evidence decides.
 """
 
 from dataclasses import dataclass

@@ -6,14 +6,12 @@ so that α_g is the prior variance of a label's logit. `backflip.rewards.linear.
 model of the answers, and the fit for given variances.
 
 Every combination of variances with up to three active groups, or all, is a model. The reward is
-the mean of the models' most probable w, weighted by the probability that each gives every label
-when it knows the others, Π_i p(label_i | all other labels), and by a prior that favours few active
-groups. So labels decide whether states, changes, actions or thresholds are rewarded, and features
-that explain nothing get small weights; a spurious reward of actions would cost exploration. These
-pseudo-likelihoods replace marginal likelihoods, since Laplace's approximation of the latter prefers
-models that memorise (`backflip.rewards.linear.posterior`). Each member draws a model from the same
-distribution and is the most probable w given a bootstrap sample of the labels; queries are chosen
-where members disagree.
+the mean of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior
+that favours few active groups. The evidence is in Laplace's approximation, with the Fisher
+information as the curvature. So labels decide whether states, changes, actions or thresholds are
+rewarded, and features that explain nothing get small weights; a spurious reward of actions would
+cost exploration. Each member draws a model from the same distribution and is the most probable w
+given a bootstrap sample of the labels; queries are chosen where members disagree.
 
 Many labels leave few probable models, so models are searched for: from those with one active group
 to their neighbours, as long as a model is not improbable beside the best one found. The others have
@@ -24,11 +22,10 @@ The share ε of random answers is part of a model, too. With a fixed one in ten,
 more often makes large variances improbable, and features of chance explain the wrong answers.
 
 Ties are not half a label for each side: then each tie would say that the logit is near zero, and
-α would be too small for the labels that are not ties.
+the evidence would choose too small a variance α for the labels that are not ties.
 
 Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2; Rasmussen & Williams 2006,
-"Gaussian Processes for Machine Learning", sections 3.4 (the algebra of the Laplace approximation)
-and 5.4.2 (leave-one-out probabilities as the measure of a model);
+"Gaussian Processes for Machine Learning", section 3.4 (the algebra of the Laplace approximation);
 Chu & Ghahramani 2005, "Gaussian processes for ordinal regression", JMLR 6 (ordinal answers);
 Madigan & Raftery 1994, "Model selection and accounting for model uncertainty in graphical models
 using Occam's window", JASA 89 (the search).
@@ -59,7 +56,7 @@ from backflip.rewards.linear.posterior import (
 )
 
 MEMBERS = 16
-IN_PLAY = 0.01  # prior probability that a group is active; .1 leaves spurious rewards of actions
+IN_PLAY = 0.1  # prior probability that a group is active
 VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
 # ε candidates, shares of random answers (half of them wrong), with their prior probabilities.
 NOISES = {0.1: 0.8, 0.2: 0.15, 0.4: 0.05}
@@ -90,7 +87,7 @@ class Ensemble(NamedTuple):
         chances: the posterior probability of each of these models.
         members: the most probable w of each member given its bootstrap sample.
         drawn: how often each label is in a member's bootstrap sample; 0 means held out.
-        log_held_out: Σ log p(label | all other labels) of each of these models, in nats.
+        log_evidence: the log evidence of each of these models, in nats.
         tie_widths: θ of each of these models; 0 without ties.
     """
 
@@ -100,7 +97,7 @@ class Ensemble(NamedTuple):
     chances: Float[np.ndarray, " V"]
     members: Float[np.ndarray, "M F"]
     drawn: Float[np.ndarray, "M n"]
-    log_held_out: Float[np.ndarray, " V"]
+    log_evidence: Float[np.ndarray, " V"]
     tie_widths: Float[np.ndarray, " V"]
 
 
@@ -127,8 +124,8 @@ def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"])
     found = _search(scaled, grid, labelled.left_preferred)
     at, fits = list(found), list(found.values())
     variances, noises = grid.variances[at], grid.noises[at]
-    log_held_out = np.array([one.log_held_out for one in fits])
-    chances = _softmax(log_held_out + _log_prior(grid)[at])
+    log_evidence = np.array([one.log_evidence for one in fits])
+    chances = _softmax(log_evidence + _log_prior(grid)[at])
     members: list[np.ndarray] = []
     for v, counts in zip(rng.choice(len(at), MEMBERS, p=chances), drawn, strict=True):
         sample = Answers(counts, labelled.left_preferred, float(noises[v]))
@@ -140,7 +137,7 @@ def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"])
         chances,
         np.stack(members),
         drawn,
-        log_held_out,
+        log_evidence,
         np.array([one.tie_width for one in fits]),
     )
 
@@ -187,10 +184,10 @@ def _search(
     labels all models are equally probable and their weights are 0, so the first ones are enough.
     """
     log_prior, near = _log_prior(grid), _neighbours(grid)
-    most = log_prior + _largest_held_out(grid, left_preferred)
+    most = log_prior + _largest_evidence(grid, left_preferred)
     once = np.ones(len(left_preferred))
     found: dict[int, MostProbable] = {}
-    worth: dict[int, float] = {}  # held-out log probability and log prior of those found
+    worth: dict[int, float] = {}  # log evidence and log prior of those found
     tried: set[int] = set()
 
     def add(wanted: Bool[np.ndarray, " V"], start: Point) -> None:
@@ -200,8 +197,8 @@ def _search(
             if v not in found and most[v] >= least:
                 answers = Answers(once, left_preferred, float(grid.noises[v]))
                 design = _design(scaled, grid.variances[v])
-                found[v] = most_probable(design, answers, start)
-                worth[v] = found[v].log_held_out + float(log_prior[v])
+                found[v] = most_probable(design, answers, start, least - float(log_prior[v]))
+                worth[v] = found[v].log_evidence + float(log_prior[v])
                 largest = max(largest, worth[v])
 
     single = (grid.variances > 0).sum(1) == 1
@@ -217,10 +214,10 @@ def _search(
     return found
 
 
-def _largest_held_out(
+def _largest_evidence(
     grid: _Grid, left_preferred: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, " V"]:
-    """Return n log(1 - ε + ε/K): the most that a model gives n answers that it is sure of.
+    """Return n log(1 - ε + ε/K), the log evidence of a model that is sure of all n answers.
 
     K is the number of answers in use: 3, or 2 without ties.
     """
@@ -257,7 +254,7 @@ def _member(
     design = _design(scaled, variances).rows(rows)
     answers = Answers(sample.weight[rows], sample.left_preferred[rows], sample.noise)
     there = Point(start.logits[rows], start.log_width)
-    best = most_probable(design, answers, there)
+    best = most_probable(design, answers, there, -math.inf)
     return _unscaled(scaled, variances, best)
 
 
