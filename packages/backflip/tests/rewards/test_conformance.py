@@ -20,6 +20,7 @@ from backflip.rewards.linear.model import (
     FewKnotsRewardModel,
     IntervalRewardModel,
     LinearRewardModel,
+    NumbersRewardModel,
     PlaceMapRewardModel,
 )
 from backflip.rewards.network.model import HalfTieNetworkRewardModel, NetworkRewardModel
@@ -58,7 +59,14 @@ OF_IMAGES = {
 EMBEDDING = "an_embedding_is_that_of_the_fit"
 SPREAD = "spreads_are_those_of_opinions"
 # Variants of models that are tested here.
-VARIANTS = ("additive", "additive-7-knots", "auto", "network-half-ties", "place_map")
+VARIANTS = (
+    "additive",
+    "additive-7-knots",
+    "auto",
+    "network-half-ties",
+    "numbers",
+    "place_map",
+)
 # The first three have the fit of `intervals` with other features, and `network` takes seconds to
 # compile: most of their clauses are slow tests.
 FEW_QUICK_CLAUSES = ("linear", "contacts", "change_map", "network")
@@ -109,6 +117,14 @@ def test_a_reward_model_passes_the_conformance_suite_on_other_environments(
 @pytest.mark.parametrize(("model", "clause"), cases(OF_IMAGES))
 def test_a_reward_model_of_images_passes_the_conformance_suite(model: str, clause: str) -> None:
     check(clause, OF_IMAGES[model], PIXELS)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(("model", "clause"), cases({"numbers": NumbersRewardModel}))
+def test_the_reward_model_of_long_vectors_passes_the_conformance_suite(
+    model: str, clause: str
+) -> None:
+    check(clause, NumbersRewardModel, CONTINUOUS)
 
 
 @pytest.mark.medium

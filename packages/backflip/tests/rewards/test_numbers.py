@@ -10,8 +10,11 @@ from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.linear.model import LinearRewardModel, NumbersRewardModel
+from backflip.rewards.registry import make_reward_model
 from backflip.rewards.representations.additive import FEW_KNOTS
 from backflip.rewards.representations.numbers import LEAST_DEVIATION, NumberFeatures
+from backflip.training.teach_config import teach_settings
+from runshelf.errors import UsageError
 
 SIZE, LENGTH = 60, 5
 
@@ -66,6 +69,19 @@ def test_sizes_are_those_of_the_groups(action: Box | Discrete, numbers: int) -> 
     assert features.sizes == (1, SIZE, SIZE, numbers, of_numbers, of_numbers)
     assert found.shape == (9, sum(features.sizes))
     assert np.isfinite(found).all()
+
+
+def test_images_are_refused() -> None:
+    frame = Box(np.zeros((8, 8, 1), np.uint8), np.full((8, 8, 1), 255, np.uint8), np.dtype("u1"))
+    with pytest.raises(UsageError, match="reward_model=auto"):
+        make_reward_model("numbers", EnvSpec("game", frame, Discrete(2), 100), 4, 5)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(32, None), (33, "numbers"), (129, None)])
+def test_it_is_the_default_of_long_vectors(size: int, expected: str | None) -> None:
+    for algorithm in ("ppo", "sac"):
+        _, teaching = teach_settings(algorithm, vector(size, ARM))
+        assert teaching.get("reward_model") == expected
 
 
 def clip_of(rng: np.random.Generator) -> ObservedClip:

@@ -30,6 +30,7 @@ from backflip.rewards.representations.additive import FEW_KNOTS, Thresholds, kno
 from backflip.rewards.representations.interface import Inputs, Seen
 from backflip.rewards.representations.intervals import between
 from backflip.rewards.representations.slow import LARGEST_VECTOR, VECTOR_LIMIT
+from runshelf.errors import UsageError
 
 LEAST_DEVIATION = 1e-3
 MOST_NUMBERS = 128  # with twice as many, the features of 350 labels take more than half a GiB
@@ -54,9 +55,20 @@ class NumberFeatures:
 
     Attributes:
         spec: of the environment.
+
+    Raises:
+        UsageError: its observations are images.
     """
 
     spec: EnvSpec
+
+    def __post_init__(self) -> None:
+        """Refuse images."""
+        if self.spec.is_pixels:
+            raise UsageError(
+                f"reward model `numbers` is for vectors, and `{self.spec.id}` has images; "
+                "try --set reward_model=auto"
+            )
 
     @property
     def sizes(self) -> tuple[int, ...]:
