@@ -172,7 +172,7 @@ KINDS_OF_TEACHING = {
     "several actuators": {
         name: value for name, value in JOINTS_TEACHING.items() if name not in CONTINUOUS_TEACHING
     },
-    "more than 32 numbers": LONG_TEACHING,
+    "long vectors": LONG_TEACHING,
     "images": PIXELS_TEACHING,
     "grids": {
         name: value for name, value in GRID_TEACHING.items() if value != PIXELS_TEACHING.get(name)

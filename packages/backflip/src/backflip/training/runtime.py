@@ -75,7 +75,7 @@ def _compute_in_float32() -> None:
     """Multiply matrices of float32 in float32, on a GPU, too.
 
     JAX rounds their entries to the 10 bits of TF32 there. Then what is computed in two ways differs
-    by thousandths: on an H200 the doctor found wrong targets and wrong rewards in correct runs.
+    by thousandths, and the doctor compares such numbers (docs/log.md, 2026-11-27, a GPU).
     """
     config: Any = jax.config
     if config.jax_default_matmul_precision is None and jax.default_backend() != "cpu":

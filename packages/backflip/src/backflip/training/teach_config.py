@@ -238,7 +238,7 @@ PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "reward_model": "auto"}
 FREQUENT: dict[str, Any] = {"phases": 40}
 # Of several actuators off-policy: without a bonus, a policy settles for what the first clips show.
 CURIOUS: dict[str, Any] = {"optimism": 1.0}
-LONG_TEACHING: dict[str, Any] = {"reward_model": "numbers"}  # vectors of more than 32 numbers
+LONG_TEACHING: dict[str, Any] = {"reward_model": "numbers"}  # of vectors of 33 to 128 numbers
 GRID: dict[str, Any] = {}  # small images, such as MinAtar's: the settings of `train`
 GRID_TEACHING: dict[str, Any] = {**PIXELS_TEACHING, "reward_model": "contacts"}
 DISCRETE: dict[str, Any] = {

@@ -8,10 +8,12 @@ model of the answers, and the fit for given variances.
 Every combination of variances with up to three active groups, or all, is a model. The reward is
 the mean of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior
 that favours few active groups. The evidence is in Laplace's approximation, with the Fisher
-information as the curvature. So labels decide whether states, changes, actions or thresholds are
-rewarded, and features that explain nothing get small weights; a spurious reward of actions would
-cost exploration. Each member draws a model from the same distribution and is the most probable w
-given a bootstrap sample of the labels; queries are chosen where members disagree.
+information as the curvature. It is too large for models that memorise: labels that share nothing
+get up to -.33 nats each, not log ½ (docs/decisions/0005, 2026-11-27). Labels decide whether states,
+changes, actions or thresholds are rewarded, and features that explain nothing get small weights; a
+spurious reward of actions would cost exploration. Each member draws a model from the same
+distribution and is the most probable w given a bootstrap sample of the labels; queries are chosen
+where members disagree.
 
 Many labels leave few probable models, so models are searched for: from those with one active group
 to their neighbours, as long as a model is not improbable beside the best one found. The others have

@@ -253,7 +253,7 @@ def features(
     change = jnp.clip((after - before) @ encoder.projection / encoder.change[None], -limit, limit)
     groups = [
         jnp.ones((z.shape[0], 1)),
-        jnp.concatenate([z, _products(z)], axis=1),
+        jnp.concatenate([z, products(z)], axis=1),
         jnp.concatenate([change, _outer((z + next_z) / 2, change)], axis=1),
         *_action_features(spec.action, z, action),
     ]
@@ -284,10 +284,11 @@ def _action_features(space: Box | Discrete, z: Array, action: Any) -> list[Array
     if isinstance(space, Discrete):
         return [one_hot_action(space.n, action)]
     a = scaled_action(space, action)
-    return [a, _products(a), _outer(z, a)]
+    return [a, products(a), _outer(z, a)]
 
 
-def _products(x: Float[Array, "B k"]) -> Float[Array, "B p"]:
+def products(x: Float[Array, "B k"]) -> Float[Array, "B p"]:
+    """Return x_i x_j for i <= j, of which there are k (k + 1) / 2."""
     i, j = np.triu_indices(x.shape[1])
     return x[:, i] * x[:, j]
 
