@@ -13,9 +13,8 @@ from backflip.preferences.clips import Clip, cut, observed, windows
 from backflip.rewards.interface import RewardModel
 
 METRIC = "reward_model_path_error"
-CONSTANT = (
-    1e-3  # largest range, relative to the reward, that counts as constant: it may be rounding
-)
+# The largest range, relative to the reward, that counts as constant: it may be rounding alone.
+CONSTANT = 1e-3
 CLIPS = 2  # of each seed and phase; queries ask for opinions of as many, so that nothing compiles
 
 

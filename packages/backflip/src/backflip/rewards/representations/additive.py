@@ -88,7 +88,7 @@ class AdditiveFeatures:
 
 
 def fit_thresholds(encoder: Encoder, after: np.ndarray, knots: int = KNOTS) -> Thresholds:
-    """Return those of z of the observations after."""
+    """Return the knots and widths of z, the encoded observations after each step."""
     return knots_of((after - np.asarray(encoder.mean)) @ np.asarray(encoder.projection), knots)
 
 

@@ -107,9 +107,9 @@ class NumberFeatures:
 
     def features(self, inputs: Inputs, before: Any, action: Any, after: Any) -> Float[Array, "B F"]:
         """Return all groups."""
-        mean, deviation, scale = inputs.encoder
+        mean, deviation, moved = inputs.encoder
         z, next_z = ((x - mean[None]) / deviation[None] for x in (before, after))
-        change = jnp.clip((after - before) / scale[None], -VECTOR_LIMIT, VECTOR_LIMIT)
+        change = jnp.clip((after - before) / moved[None], -VECTOR_LIMIT, VECTOR_LIMIT)
         thresholds = passed(inputs.thresholds, next_z)
         groups = [
             jnp.ones((z.shape[0], 1)),
