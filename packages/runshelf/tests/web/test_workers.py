@@ -148,6 +148,21 @@ def test_the_processes_end_with_the_server(tmp_path: Path, how: signal.Signals) 
     until(lambda: not workers_of(home, INDEX_WORKER) + workers_of(home, PAGE_WORKER))
 
 
+def test_a_process_says_nothing_if_the_server_is_killed_before_its_answer(tmp_path: Path) -> None:
+    """Its pipe for answers closes before the one for requests."""
+    command = [sys.executable, "-P", "-m", INDEX_WORKER, str(tmp_path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write(b"{}\n")
+        process.stdin.flush()
+        assert process.wait(timeout=30) == 0
+        assert process.stderr.read() == b""
+
+
 def test_what_is_large(tmp_path: Path) -> None:
     """All that a page parses counts: lines, columns and JSON; of the run that it repeats, too."""
     files = {

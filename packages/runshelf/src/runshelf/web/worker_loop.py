@@ -54,8 +54,11 @@ def answer_requests(handle: Handle) -> None:
             send(answer.body, **answer.fields, bytes=len(answer.body))
 
     def send(body: bytes = b"", **fields: Any) -> None:
-        answers.write(json.dumps(fields).encode() + b"\n" + body)
-        answers.flush()
+        try:
+            answers.write(json.dumps(fields).encode() + b"\n" + body)
+            answers.flush()
+        except BrokenPipeError:
+            os._exit(0)  # the server was killed; `sys.exit` would end this thread alone
 
     threading.Thread(target=work, daemon=True).start()
     for line in sys.stdin.buffer:
