@@ -1,6 +1,7 @@
 """Tests of the fit and the scaling of the linear reward model."""
 
 import itertools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,13 @@ from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.rewards.interface import LabelledComparison, ObservedClip
+from backflip.rewards.linear import design as designs
 from backflip.rewards.linear import evidence as module
 from backflip.rewards.linear import posterior
+from backflip.rewards.linear.answers import Answers, Point, probabilities, score_of
+from backflip.rewards.linear.design import Design, is_by_labels
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
+from backflip.rewards.linear.marginal import log_evidence
 from backflip.rewards.linear.model import LinearRewardModel, last_doubling
 from backflip.rewards.linear.steps import StepCache
 from backflip.rewards.representations.interface import Inputs
@@ -36,12 +41,23 @@ def key(seed=0):
     return np.asarray(jax.random.key_data(jax.random.key(seed)))
 
 
+class Found(NamedTuple):
+    """The most probable weights and logits, θ, and the log evidence."""
+
+    weights: np.ndarray
+    point: Point
+    tie_width: float
+    log_evidence: float
+
+
 def most_probable(seen, preferred, weight, start=None, noise=NOISE):
-    answers = posterior.Answers(*(np.asarray(x, float) for x in (weight, preferred)), noise)
-    start = start or posterior.Point(np.zeros(len(seen)), 0.0)
-    kernel = seen @ seen.T if posterior.is_by_labels(*np.shape(seen)) else None
-    design = posterior.Design(np.asarray(seen, float), kernel)
-    return posterior.most_probable(design, answers, start, -np.inf)
+    answers = Answers(*(np.asarray(x, float) for x in (weight, preferred)), noise)
+    start = start or Point(np.zeros(len(seen)), 0.0)
+    kernel = seen @ seen.T if is_by_labels(*np.shape(seen)) else None
+    design = Design(np.asarray(seen, float), kernel)
+    best = posterior.most_probable(design, answers, start, -np.inf)
+    evidence = log_evidence(design, answers, best)
+    return Found(best.weights, best.point, best.score.tie_width, evidence)
 
 
 def by_hand(kernel, preferred, weight):
@@ -153,7 +169,7 @@ def test_matrices_of_labels_and_of_features_give_the_same(monkeypatch, scale):
     preferred, weight = rng.choice([0, 0.5, 1], 30), rng.integers(0, 3, 30)
     found = []
     for factor in (0.0, 1e9):
-        monkeypatch.setattr(posterior, "LABELS_PER_FEATURE", factor)
+        monkeypatch.setattr(designs, "LABELS_PER_FEATURE", factor)
         found.append(most_probable(seen, preferred, weight))
     one, other = found
     assert one.tie_width == pytest.approx(other.tie_width, rel=1e-3)
@@ -169,7 +185,7 @@ def test_probabilities_and_their_derivatives_are_those_of_the_losses():
         return answer_probabilities(m, jnp.exp(w), NOISE)
 
     m, w = jnp.asarray(logits, jnp.float32), jnp.float32(log_width)
-    found = posterior._probabilities(logits, np.exp(log_width), NOISE)
+    found = probabilities(logits, np.exp(log_width), NOISE)
     by_m, by_w = jax.jacfwd(p, 0), jax.jacfwd(p, 1)
     expected = [
         jax.vmap(f, (0, None))(m, w)
@@ -178,7 +194,7 @@ def test_probabilities_and_their_derivatives_are_those_of_the_losses():
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, np.asarray(other).T, rtol=1e-3, atol=1e-5)
     without = answer_probabilities(m, 0.0, NOISE)
-    decided = posterior._probabilities(logits, 0.0, NOISE).p[[0, 2]]
+    decided = probabilities(logits, 0.0, NOISE).p[[0, 2]]
     np.testing.assert_allclose(decided, np.asarray(without).T[[0, 2]], atol=1e-6)
 
 
@@ -192,7 +208,7 @@ def test_the_weights_give_the_logits_even_if_one_difference_is_large():
     found = most_probable(seen, preferred, np.ones(120))
     np.testing.assert_allclose(seen @ found.weights, found.point.logits, atol=1e-3)
     rows = np.flatnonzero(rng.random(120) < 0.7)
-    design = posterior.Design(seen, seen @ seen.T).rows(rows)
+    design = Design(seen, seen @ seen.T).rows(rows)
     np.testing.assert_array_equal(design.features, seen[rows])
     np.testing.assert_allclose(design.kernel, seen[rows] @ seen[rows].T)
 
@@ -203,7 +219,7 @@ def test_the_start_does_not_matter(start):
     seen = rng.normal(size=(40, 6))
     preferred, weight = rng.choice([0, 0.5, 1], 40), np.ones(40)
     one = most_probable(seen, preferred, weight)
-    there = posterior.Point(start * rng.normal(size=40), start / 5)
+    there = Point(start * rng.normal(size=40), start / 5)
     other = most_probable(seen, preferred, weight, there)
     assert other.log_evidence == pytest.approx(one.log_evidence, abs=0.02)
     np.testing.assert_allclose(other.weights, one.weights, atol=0.05)
@@ -240,6 +256,46 @@ def test_the_evidence_is_near_the_marginal_likelihood(kernel, preferred):
     assert float(evidence) == pytest.approx(marginal(kernel, preferred), abs=0.15)
 
 
+@pytest.mark.parametrize("noise", [0.1, 0.2, 0.4])
+@pytest.mark.parametrize("variance", [30.0, 300.0])
+@pytest.mark.parametrize("factor", [0.0, 1e9], ids=["matrices of features", "of labels"])
+def test_labels_that_share_nothing_have_the_evidence_of_guessing(
+    monkeypatch, noise, variance, factor
+):
+    """Laplace's approximation gives up to -.33 nats for each: the likelihood is flat there."""
+    monkeypatch.setattr(designs, "LABELS_PER_FEATURE", factor)
+    seen = np.sqrt(variance) * np.eye(40)
+    found = most_probable(seen, np.arange(40) % 2, np.ones(40), noise=noise)
+    assert found.log_evidence == pytest.approx(40 * np.log(0.5), abs=0.05)
+
+
+def on_a_grid(seen, preferred, noise):
+    """Return the log evidence of a model of two features: the sum over a grid of weights."""
+    axis = np.linspace(-6, 6, 601)
+    weights = np.stack(np.meshgrid(axis, axis), -1).reshape(-1, 2)
+    log_p = -0.5 * np.square(weights).sum(1) - np.log(2 * np.pi)
+    for one, left in zip(seen, preferred, strict=True):
+        p = (1 - noise) / (1 + np.exp(-np.clip(weights @ one, -500, 500))) + noise / 2
+        log_p += np.log(p if left else 1 - p)
+    return np.logaddexp.reduce(log_p) + 2 * np.log(axis[1] - axis[0])
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.4])
+@pytest.mark.parametrize(("variance", "least", "most"), [(1.0, -0.2, 0.1), (30.0, -1.5, 0.5)])
+@pytest.mark.parametrize("wrong", [0.0, 0.2, 0.5])
+def test_the_evidence_of_many_labels_is_near_the_sum_over_all_weights(
+    noise, variance, least, most, wrong
+):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        seen = np.sqrt(variance / 2) * rng.normal(size=(40, 2))
+        right = seen @ rng.normal(size=2) > 0
+        preferred = np.where(rng.random(40) < wrong, ~right, right)
+        found = most_probable(seen, preferred, np.ones(40), noise=noise)
+        error = found.log_evidence - on_a_grid(seen, preferred, noise)
+        assert least < error < most
+
+
 @pytest.mark.parametrize("preferred", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("variance", [0.3, 4.0])
 def test_the_evidence_of_a_tie_and_an_answer_integrates_over_the_width(preferred, variance):
@@ -256,8 +312,8 @@ def test_the_evidence_of_a_tie_and_an_answer_integrates_over_the_width(preferred
 
 def test_without_ties_the_likelihood_is_that_of_bradley_and_terry():
     logits, preferred = np.array([0.3, -2.0, 5.0]), np.array([1.0, 0.0, 0.0])
-    answers = posterior.Answers(np.ones(3), preferred, NOISE)
-    score = posterior._score(posterior.Point(logits, 1.0), answers)
+    answers = Answers(np.ones(3), preferred, NOISE)
+    score = score_of(Point(logits, 1.0), answers)
     numbers = (jnp.asarray(x, jnp.float32) for x in (logits, np.zeros(3), preferred))
     expected = -preference_loss(*numbers, NOISE).sum()
     assert float(score.log_likelihood) == pytest.approx(float(expected), rel=1e-5)
@@ -363,10 +419,10 @@ def test_the_mixture_is_that_of_all_models(monkeypatch, problem):
     models = zip(*grid, strict=True)
     found = {(*variances, noise): at for at, (variances, noise) in enumerate(models)}
     odds, expected = {}, np.zeros(SIZE)
-    for model, log_evidence, weights in every_model(labelled, GROUPS):
+    for model, evidence, weights in every_model(labelled, GROUPS):
         groups = sum(v > 0 for v in model[:-1])
         prior = (module.IN_PLAY / (1 - module.IN_PLAY)) ** groups / {1: 2, 2: 4, 3: 2, 4: 2}[groups]
-        odds[model] = np.exp(log_evidence) * prior * module.NOISES[model[-1]]
+        odds[model] = np.exp(evidence) * prior * module.NOISES[model[-1]]
         expected += odds[model] * weights
     total = sum(odds.values())
     chances = {model: x / total for model, x in odds.items()}
@@ -455,10 +511,10 @@ def test_a_member_does_not_depend_on_labels_that_it_was_not_fitted_to():
     labelled = some_labels(30)
     scaled, variances = module._scaled_groups(labelled, GROUPS), np.array([30.0, 300.0, 0.0, 0.0])
     counts = np.tile([0.0, 1.0, 2.0], 10)
-    nowhere = posterior.Point(np.zeros(30), 0.0)
+    nowhere = Point(np.zeros(30), 0.0)
     found = []
     for preferred in (labelled.left_preferred, np.where(counts, labelled.left_preferred, 0.0)):
-        answers = posterior.Answers(np.ones(30), preferred, NOISE)
+        answers = Answers(np.ones(30), preferred, NOISE)
         design = module._design(scaled, variances)
         start = posterior.most_probable(design, answers, nowhere, -np.inf).point
         sample = answers._replace(weight=counts)

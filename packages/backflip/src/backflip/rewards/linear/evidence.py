@@ -1,4 +1,4 @@
-"""The fit of the linear model: Bradley-Terry on the sum over each clip, in Laplace's approximation.
+"""The fit of the linear model: Bradley-Terry on the sum over each clip, a mixture of many models.
 
 Each member is linear in the features of a representation, with a Gaussian prior of its own variance
 α_g for each group g of features: r(x) = wᵀf(x), w_g ~ N(0, α_g s_g² I), where s_g scales the group
@@ -7,13 +7,11 @@ model of the answers, and the fit for given variances.
 
 Every combination of variances with up to three active groups, or all, is a model. The reward is
 the mean of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior
-that favours few active groups. The evidence is in Laplace's approximation, with the Fisher
-information as the curvature. It is too large for models that memorise: labels that share nothing
-get up to -.33 nats each, not log ½ (docs/decisions/0005, 2026-11-27). Labels decide whether states,
-changes, actions or thresholds are rewarded, and features that explain nothing get small weights; a
-spurious reward of actions would cost exploration. Each member draws a model from the same
-distribution and is the most probable w given a bootstrap sample of the labels; queries are chosen
-where members disagree.
+that favours few active groups (`backflip.rewards.linear.marginal` has the evidence). Labels decide
+whether states, changes, actions or thresholds are rewarded, and features that explain nothing get
+small weights; a spurious reward of actions would cost exploration. Each member draws a model from
+the same distribution and is the most probable w given a bootstrap sample of the labels; queries are
+chosen where members disagree.
 
 Many labels leave few probable models, so models are searched for: from those with one active group
 to their neighbours, as long as a model is not improbable beside the best one found. The others have
@@ -27,7 +25,7 @@ Ties are not half a label for each side: then each tie would say that the logit 
 the evidence would choose too small a variance α for the labels that are not ties.
 
 Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2; Rasmussen & Williams 2006,
-"Gaussian Processes for Machine Learning", section 3.4 (the algebra of the Laplace approximation);
+"Gaussian Processes for Machine Learning", section 3.4 (the algebra of the fits);
 Chu & Ghahramani 2005, "Gaussian processes for ordinal regression", JMLR 6 (ordinal answers);
 Madigan & Raftery 1994, "Model selection and accounting for model uncertainty in graphical models
 using Occam's window", JASA 89 (the search).
@@ -48,14 +46,10 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt32
 
 from backflip.rewards.interface import TIE
-from backflip.rewards.linear.posterior import (
-    Answers,
-    Design,
-    MostProbable,
-    Point,
-    is_by_labels,
-    most_probable,
-)
+from backflip.rewards.linear.answers import Answers, Point
+from backflip.rewards.linear.design import Design, is_by_labels
+from backflip.rewards.linear.marginal import log_evidence
+from backflip.rewards.linear.posterior import MostProbable, most_probable
 
 MEMBERS = 16
 IN_PLAY = 0.1  # prior probability that a group is active
@@ -103,6 +97,13 @@ class Ensemble(NamedTuple):
     tie_widths: Float[np.ndarray, " V"]
 
 
+class _Fit(NamedTuple):
+    """The most probable weights of a model, and its log evidence."""
+
+    best: MostProbable
+    log_evidence: float
+
+
 class _Grid(NamedTuple):
     """The models that may be fitted: α of each group, and ε."""
 
@@ -126,21 +127,21 @@ def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"])
     found = _search(scaled, grid, labelled.left_preferred)
     at, fits = list(found), list(found.values())
     variances, noises = grid.variances[at], grid.noises[at]
-    log_evidence = np.array([one.log_evidence for one in fits])
-    chances = _softmax(log_evidence + _log_prior(grid)[at])
+    log_evidences = np.array([one.log_evidence for one in fits])
+    chances = _softmax(log_evidences + _log_prior(grid)[at])
     members: list[np.ndarray] = []
     for v, counts in zip(rng.choice(len(at), MEMBERS, p=chances), drawn, strict=True):
         sample = Answers(counts, labelled.left_preferred, float(noises[v]))
-        members.append(_member(scaled, variances[v], sample, fits[v].point))
+        members.append(_member(scaled, variances[v], sample, fits[v].best.point))
     return Ensemble(
-        np.stack([_unscaled(scaled, *one) for one in zip(variances, fits, strict=True)]),
+        np.stack([_unscaled(scaled, v, one.best) for v, one in zip(variances, fits, strict=True)]),
         variances,
         noises,
         chances,
         np.stack(members),
         drawn,
-        log_evidence,
-        np.array([one.tie_width for one in fits]),
+        log_evidences,
+        np.array([one.best.score.tie_width for one in fits]),
     )
 
 
@@ -177,7 +178,7 @@ def _is_candidate(variances: tuple[float, ...]) -> bool:
 
 def _search(
     scaled: "_Scaled", grid: _Grid, left_preferred: Float[np.ndarray, " n"]
-) -> dict[int, MostProbable]:
+) -> dict[int, _Fit]:
     """Return the fits of the models that may be probable, by their number in the grid.
 
     First those with one active group. Then, the most probable one first, the neighbours of each
@@ -188,7 +189,7 @@ def _search(
     log_prior, near = _log_prior(grid), _neighbours(grid)
     most = log_prior + _largest_evidence(grid, left_preferred)
     once = np.ones(len(left_preferred))
-    found: dict[int, MostProbable] = {}
+    found: dict[int, _Fit] = {}
     worth: dict[int, float] = {}  # log evidence and log prior of those found
     tried: set[int] = set()
 
@@ -199,7 +200,8 @@ def _search(
             if v not in found and most[v] >= least:
                 answers = Answers(once, left_preferred, float(grid.noises[v]))
                 design = _design(scaled, grid.variances[v])
-                found[v] = most_probable(design, answers, start, least - float(log_prior[v]))
+                best = most_probable(design, answers, start, least - float(log_prior[v]))
+                found[v] = _Fit(best, log_evidence(design, answers, best))
                 worth[v] = found[v].log_evidence + float(log_prior[v])
                 largest = max(largest, worth[v])
 
@@ -212,7 +214,7 @@ def _search(
             break
         best = max(fresh, key=worth.__getitem__)
         tried.add(best)
-        add(near[best], found[best].point)
+        add(near[best], found[best].best.point)
     return found
 
 

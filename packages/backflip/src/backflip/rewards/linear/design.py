@@ -1,0 +1,103 @@
+"""What the labels say something about, and systems of equations with its Fisher information."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.linalg import cho_solve, solve_triangular
+
+# With at least this many labels for each feature, matrices of features cost less than of labels.
+LABELS_PER_FEATURE = 1.4
+SMALLEST_VARIANCE = 1e-10  # of a logit, where it divides
+
+
+class Design(NamedTuple):
+    """What the labels say something about: logits m = Φ w, with w ~ N(0, I).
+
+    Both are in double precision: the weights are Φᵀa, and K multiplies the rounding errors of a by
+    its largest eigenvalue, some 10⁵ if a clip is much shorter than the others.
+
+    Attributes:
+        features: Φ.
+        kernel: K = ΦΦᵀ; None where `is_by_labels` is false, since it is not used.
+    """
+
+    features: Float[np.ndarray, "n F"]
+    kernel: Float[np.ndarray, "n n"] | None
+
+    def rows(self, chosen: Int[np.ndarray, " m"]) -> "Design":
+        """Return the design of some labels."""
+        features = self.features[chosen]
+        if not is_by_labels(*features.shape):
+            return Design(features, None)
+        if self.kernel is None:
+            return Design(features, features @ features.T)
+        return Design(features, self.kernel[np.ix_(chosen, chosen)])
+
+
+def is_by_labels(labels: int, features: int) -> bool:
+    """Return whether matrices of labels cost less than matrices of features."""
+    return labels < LABELS_PER_FEATURE * features
+
+
+Solve = Callable[
+    [Float[np.ndarray, " n"], Float[np.ndarray, "n k"]], tuple[Float[np.ndarray, "n k"], float]
+]
+
+
+def solver(design: Design) -> Solve:
+    """Return the function (W, t) -> Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t, ½ log|I + ΦᵀWΦ|; t has columns.
+
+    With B = I + W^½ K W^½ these are K (t - W^½ B⁻¹ W^½ K t) and ½ log|B|.
+    """
+    features, kernel = design
+
+    def by_features(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+        rows = np.sqrt(fisher)[:, None] * features
+        chol, half_log_det = _factor(rows.T @ rows)
+        return features @ cho_solve(chol, features.T @ target, check_finite=False), half_log_det
+
+    def by_labels(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
+        assert kernel is not None
+        root = np.sqrt(fisher)
+        chol, half_log_det = _factor(root[:, None] * kernel * root[None])
+        inner = cho_solve(chol, root[:, None] * (kernel @ target), check_finite=False)
+        return kernel @ (target - root[:, None] * inner), half_log_det
+
+    return by_features if kernel is None else by_labels
+
+
+def _factor(matrix: np.ndarray) -> tuple[tuple[np.ndarray, bool], float]:
+    """Return I + the matrix as `cho_solve` needs it, and half the logarithm of its determinant."""
+    matrix.flat[:: len(matrix) + 1] += 1
+    chol = np.linalg.cholesky(matrix)
+    return (chol, True), float(np.log(np.diagonal(chol)).sum())
+
+
+def variances(
+    design: Design, fisher: Float[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, " n"], float]:
+    """Return the diagonal of Φ (I + ΦᵀWΦ)⁻¹ Φᵀ, and ½ log|I + ΦᵀWΦ|.
+
+    These are the variances of the logits given the labels, if W is the Fisher information. With
+    B = I + W^½ K W^½ the diagonal is that of K - K W^½ B⁻¹ W^½ K.
+    """
+    features, kernel = design
+    root = np.sqrt(fisher)[:, None]
+    if kernel is None:
+        rows = root * features
+        (chol, _), half_log_det = _factor(rows.T @ rows)
+        found = _squared_lengths(chol, features.T)
+    else:
+        (chol, _), half_log_det = _factor(root * kernel * root.T)
+        found = np.diagonal(kernel) - _squared_lengths(chol, root * kernel)
+    return np.maximum(found, SMALLEST_VARIANCE), half_log_det
+
+
+def _squared_lengths(
+    chol: Float[np.ndarray, "k k"], columns: Float[np.ndarray, "k n"]
+) -> Float[np.ndarray, " n"]:
+    """Return the squared length of L⁻¹c for each column c."""
+    inner = solve_triangular(chol, columns, lower=True, check_finite=False)
+    return np.square(inner).sum(0)
