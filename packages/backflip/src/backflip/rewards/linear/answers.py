@@ -62,7 +62,8 @@ def score_of(point: Point, answers: Answers) -> Score:
     weight, preferred, noise = answers
     width = math.exp(point.log_width) if (preferred == TIE).any() else NO_TIES
     every = probabilities(point.logits, width, noise)
-    p, m, w, mm, mw, ww = (of_answers_given(preferred, x) for x in every)
+    chosen = np.array([0.0, TIE, 1.0])[:, None] == preferred
+    p, m, w, mm, mw, ww = (np.where(chosen, x, 0.0).sum(0) for x in every)
     p_m, p_w = m / p, w / p
     curvature, cross = np.square(p_m) - mm / p, p_m * p_w - mw / p
     fisher, width_fisher = (np.square(x) / every.p for x in (every.m, every.w))
@@ -90,9 +91,7 @@ class Probabilities(NamedTuple):
     ww: Float[np.ndarray, "3 n"]
 
 
-def probabilities(
-    logits: Float[np.ndarray, " n"], width: float | Float[np.ndarray, " n"], noise: float
-) -> Probabilities:
+def probabilities(logits: Float[np.ndarray, " n"], width: float, noise: float) -> Probabilities:
     """Return those of `backflip.core.losses.answer_probabilities`, with their derivatives.
 
     If θ is 0, no answer is a tie. The p of a tie is then a positive number all the same, so that
@@ -102,7 +101,7 @@ def probabilities(
     up, down = left * (1.0 - left), right * (1.0 - right)
     up_bend, down_bend = up * (1.0 - 2.0 * left), down * (1.0 - 2.0 * right)
     informed = 1.0 - noise
-    p = informed * _of_answers(right, left) + noise / (3 if np.any(width) else 2)
+    p = informed * _of_answers(right, left) + noise / (3 if width else 2)
     p[1] += informed
     in_width = informed * _of_answers(-width * down, -width * up)
     bend = informed * _of_answers(down_bend, up_bend)
@@ -121,11 +120,3 @@ def _of_answers(
 ) -> Float[np.ndarray, "3 n"]:
     """Return the rows of right, tie and left, of which a tie gets minus the sum."""
     return np.stack([right, -right - left, left])
-
-
-def of_answers_given(
-    left_preferred: Float[np.ndarray, " n"], every: Float[np.ndarray, "3 n"]
-) -> Float[np.ndarray, " n"]:
-    """Return of the rows of right, tie and left what belongs to each answer."""
-    chosen = np.array([0.0, TIE, 1.0])[:, None] == left_preferred
-    return np.where(chosen, every, 0.0).sum(0)

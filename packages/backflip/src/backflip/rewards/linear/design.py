@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve
 
 # With at least this many labels for each feature, matrices of features cost less than of labels.
 LABELS_PER_FEATURE = 1.4
-SMALLEST_VARIANCE = 1e-10  # of a logit, where it divides
 
 
 class Design(NamedTuple):
@@ -73,31 +72,3 @@ def _factor(matrix: np.ndarray) -> tuple[tuple[np.ndarray, bool], float]:
     matrix.flat[:: len(matrix) + 1] += 1
     chol = np.linalg.cholesky(matrix)
     return (chol, True), float(np.log(np.diagonal(chol)).sum())
-
-
-def variances(
-    design: Design, fisher: Float[np.ndarray, " n"]
-) -> tuple[Float[np.ndarray, " n"], float]:
-    """Return the diagonal of Φ (I + ΦᵀWΦ)⁻¹ Φᵀ, and ½ log|I + ΦᵀWΦ|.
-
-    These are the variances of the logits given the labels, if W is the Fisher information. With
-    B = I + W^½ K W^½ the diagonal is that of K - K W^½ B⁻¹ W^½ K.
-    """
-    features, kernel = design
-    root = np.sqrt(fisher)[:, None]
-    if kernel is None:
-        rows = root * features
-        (chol, _), half_log_det = _factor(rows.T @ rows)
-        found = _squared_lengths(chol, features.T)
-    else:
-        (chol, _), half_log_det = _factor(root * kernel * root.T)
-        found = np.diagonal(kernel) - _squared_lengths(chol, root * kernel)
-    return np.maximum(found, SMALLEST_VARIANCE), half_log_det
-
-
-def _squared_lengths(
-    chol: Float[np.ndarray, "k k"], columns: Float[np.ndarray, "k n"]
-) -> Float[np.ndarray, " n"]:
-    """Return the squared length of L⁻¹c for each column c."""
-    inner = solve_triangular(chol, columns, lower=True, check_finite=False)
-    return np.square(inner).sum(0)

@@ -201,7 +201,7 @@ def _search(
                 answers = Answers(once, left_preferred, float(grid.noises[v]))
                 design = _design(scaled, grid.variances[v])
                 best = most_probable(design, answers, start, least - float(log_prior[v]))
-                found[v] = _Fit(best, log_evidence(design, answers, best))
+                found[v] = _Fit(best, log_evidence(design, best))
                 worth[v] = found[v].log_evidence + float(log_prior[v])
                 largest = max(largest, worth[v])
 

@@ -29,11 +29,13 @@ class MostProbable(NamedTuple):
         weights: w.
         point: Φ w and log θ.
         score: the score there.
+        log_posterior: the log of the posterior there, without constants.
     """
 
     weights: Float[np.ndarray, " F"]
     point: Point
     score: Score
+    log_posterior: float
 
 
 def most_probable(design: Design, answers: Answers, start: Point, least: float) -> MostProbable:
@@ -56,7 +58,8 @@ def most_probable(design: Design, answers: Answers, start: Point, least: float) 
         towards = _newton(state, solve)
         before, state = state, _nearer(state, towards.point, towards.dual, answers)
         gain = state.value - before.value
-    return MostProbable(design.features.T @ state.dual, state.point, state.score)
+    weights = design.features.T @ state.dual
+    return MostProbable(weights, state.point, state.score, state.value)
 
 
 class _State(NamedTuple):
