@@ -1,4 +1,4 @@
-"""Parses JSON from files that somebody else may have written.
+"""Parses JSON from files that another person may have written.
 
 Whatever the text is, the result is a value that all code can handle, or a `ValueError`. No value is
 nested more than `DEEPEST` levels, so that no recursion over it overflows. Integers beyond the range

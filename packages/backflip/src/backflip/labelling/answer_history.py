@@ -87,8 +87,8 @@ def redo(connection: sqlite3.Connection, who: str, attempt: str) -> Restored:
     """Restore the answer or correction that `who` undid last.
 
     Raises:
-        Refused: there is nothing to redo, somebody has answered the pair in the meantime, or the
-            attempt was used for something else.
+        Refused: there is nothing to redo, another person has answered the pair in the meantime, or
+            the attempt was used for something else.
     """
     known = _of_attempt(connection, attempt, who)
     if known is None:

@@ -3,7 +3,7 @@
 A pair stands for any prompt of `backflip.labelling.prompts`: two clips to compare, or a set to
 rank or to rate. Several people can use the queue at once, each under a name, on the page or in a
 terminal. A person holds a pair from taking it until they answer it or leave
-(`backflip.labelling.leases`); a pair that nobody else has taken since then is still theirs when
+(`backflip.labelling.leases`); a pair that no other person has taken since then is still theirs when
 they come back. Every keystroke has an id, so a request repeated after a lost connection or a killed
 server counts once. Every change is in the label file before the method returns.
 """
@@ -440,7 +440,7 @@ def _check_may_answer(connection: Any, query: int, who: str) -> None:
 def _held_and_free(
     connection: Any, who: str, others: Collection[str], without: Collection[int]
 ) -> tuple[list[int], list[int]]:
-    """Return the pairs that `who` holds, in the order of taking, and those that nobody holds.
+    """Return the pairs that `who` holds, in order of taking, and those that no person holds.
 
     Args:
         connection: inside a transaction.

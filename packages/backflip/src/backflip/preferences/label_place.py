@@ -1,6 +1,6 @@
 """Checks the files of a label store before SQLite opens them. Needs no JAX.
 
-SQLite follows links, and creates what is missing. A run folder may come from somebody else, and a
+SQLite follows links, and creates what is missing. A run folder may come from another person, and a
 label file that is gone must not be replaced by an empty one.
 """
 

@@ -1,4 +1,4 @@
-"""Unpacks clips, which may come from somebody else: safetensors, compressed by zlib. No JAX."""
+"""Unpacks clips, which may come from another person: safetensors, compressed by zlib. No JAX."""
 
 import zlib
 from typing import NamedTuple

@@ -80,7 +80,7 @@ class NoAnswers:
         """Do nothing."""
 
     def enough(self) -> bool:
-        """Return False: nobody ended labelling."""
+        """Return False: labelling was not ended."""
         return False
 
     def remaining_seconds(self, queries: int) -> float:

@@ -1,4 +1,4 @@
-"""Reads recorded trajectories from a `.npz` file, which may come from somebody else.
+"""Reads recorded trajectories from a `.npz` file, which may come from another person.
 
 Fields, with one row for each of N steps, in the order of their trajectories:
 

@@ -104,7 +104,7 @@ def _failed(program: str, error: Exception, *, debug: bool) -> int:
     if not known:
         name = type(error).__name__ + (f": {error}" if message else "")
         message = f"unexpected {name}; --debug shows the traceback"
-    with contextlib.suppress(OSError):  # nobody reads stderr, or its terminal is closed
+    with contextlib.suppress(OSError):  # stderr is not read, or its terminal is closed
         put(f"{program}: {kind}{_shortened(' '.join(message.split()))}", file=sys.stderr)
     return status
 

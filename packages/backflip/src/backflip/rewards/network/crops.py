@@ -10,7 +10,7 @@ so the network learns that a preference does not depend on when the behaviour ha
 Source: Park et al. 2022, arXiv:2203.10050 (SURF), section 4.2. Departures:
 
 - a label has a fixed number of crops, drawn once for each fit, and is used whole, too; SURF crops
-  every label of every minibatch anew, and has no whole ones;
+  every label of every minibatch again, and has no whole ones;
 - pairs that contain the end of an episode are not cropped: what decides them is often the end, and
   a piece without it would have a wrong answer. SURF's tasks have no ends;
 - ties are not cropped: equal sums over whole clips do not make sums over pieces equal.
