@@ -58,7 +58,7 @@ class Score(NamedTuple):
 
 
 def score_of(point: Point, answers: Answers) -> Score:
-    """Return the score of logits and of the logarithm of the tie width."""
+    """Return the log-likelihood and its derivatives at a point; θ is 0 if no answer is a tie."""
     weight, preferred, noise = answers
     width = math.exp(point.log_width) if (preferred == TIE).any() else NO_TIES
     every = probabilities(point.logits, width, noise)
@@ -118,5 +118,5 @@ def probabilities(logits: Float[np.ndarray, " n"], width: float, noise: float) -
 def _of_answers(
     right: Float[np.ndarray, " n"], left: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, "3 n"]:
-    """Return the rows of right, tie and left, of which a tie gets minus the sum."""
+    """Return the rows right, tie and left; the row of ties is minus the sum of the others."""
     return np.stack([right, -right - left, left])

@@ -1,4 +1,4 @@
-"""What the labels say something about, and systems of equations with its Fisher information."""
+"""The features of the labels, and the equations that a fit of their weights solves."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ LABELS_PER_FEATURE = 1.4
 
 
 class Design(NamedTuple):
-    """What the labels say something about: logits m = Φ w, with w ~ N(0, I).
+    """The features Φ of the labels, whose logits are m = Φ w with w ~ N(0, I).
 
     Both are in double precision: the weights are Φᵀa, and K multiplies the rounding errors of a by
     its largest eigenvalue, some 10⁵ if a clip is much shorter than the others.

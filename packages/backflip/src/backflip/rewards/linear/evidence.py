@@ -2,16 +2,15 @@
 
 Each member is linear in the features of a representation, with a Gaussian prior of its own variance
 α_g for each group g of features: r(x) = wᵀf(x), w_g ~ N(0, α_g s_g² I), where s_g scales the group
-so that α_g is the prior variance of a label's logit. `backflip.rewards.linear.posterior` has the
-model of the answers, and the fit for given variances.
+so that α_g is the prior variance of a label's logit. `backflip.rewards.linear.answers` has the
+model of the answers, `posterior` the fit for given variances, `marginal` the evidence.
 
 Every combination of variances with up to three active groups, or all, is a model. The reward is
 the mean of the models' most probable w, weighted by their evidence (MacKay 1992) and by a prior
-that favours few active groups (`backflip.rewards.linear.marginal` has the evidence). Labels decide
-whether states, changes, actions or thresholds are rewarded, and features that explain nothing get
-small weights; a spurious reward of actions would cost exploration. Each member draws a model from
-the same distribution and is the most probable w given a bootstrap sample of the labels; queries are
-chosen where members disagree.
+that favours few active groups. Labels decide whether states, changes, actions or thresholds are
+rewarded, and features that explain nothing get small weights; a spurious reward of actions would
+cost exploration. Each member draws a model from the same distribution and is the most probable w
+given a bootstrap sample of the labels; queries are chosen where members disagree.
 
 Many labels leave few probable models, so models are searched for: from those with one active group
 to their neighbours, as long as a model is not improbable beside the best one found. The others have

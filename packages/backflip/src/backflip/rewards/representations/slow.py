@@ -288,7 +288,7 @@ def _action_features(space: Box | Discrete, z: Array, action: Any) -> list[Array
 
 
 def products(x: Float[Array, "B k"]) -> Float[Array, "B p"]:
-    """Return x_i x_j for i <= j, of which there are k (k + 1) / 2."""
+    """Return the p = k (k + 1) / 2 products x_i x_j with i <= j."""
     i, j = np.triu_indices(x.shape[1])
     return x[:, i] * x[:, j]
 
