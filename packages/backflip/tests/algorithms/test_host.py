@@ -19,8 +19,9 @@ from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.ppo import ppo
 from backflip.core.errors import EnvironmentFailed
+from backflip.core.spec import LONGEST_EPISODE
 from backflip.core.types import Transition
-from backflip.drivers.driver import LONGEST_EPISODE, Learner
+from backflip.drivers.driver import Learner
 from backflip.drivers.host import HostDriver
 from backflip.drivers.native import NativeDriver
 from backflip.envs.gymnasium import GymnasiumEnv
@@ -340,6 +341,7 @@ def test_evaluation_stops_endless_episodes() -> None:
     there = HostDriver(make, ppo(PPOConfig(num_envs=1), make(1).spec))
     found = there.evaluate(there.start([0]), [0], episodes=1)
     assert found.returns.tolist() == [[LONGEST_EPISODE]]
+    assert found.cut.tolist() == [[True]]
 
 
 FROM_REPLAY = DQNConfig(

@@ -1,5 +1,6 @@
 """Tests of the command line: exit statuses, one-line errors, JSON, progress."""
 
+import dataclasses
 import io
 import json
 import os
@@ -428,6 +429,17 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
     assert "run 01X in" in text
     assert "labels.sqlite" in text
     assert "curve.svg" not in text
+    assert "time limit" not in text
+
+
+def test_the_result_says_that_episodes_were_cut(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    result = Result(tmp_path, "01X", "far", "ppo", [3], 99, None, [-1e4], None, {"total": 1.0})
+    cut = dataclasses.replace(result, cut_episodes=20)
+    print_result(cut, console=Console(file=stream, width=120))
+    assert "20 evaluation episodes did not end within 10,000 env steps" in stream.getvalue()
+    assert cut.to_json()["cut_episodes"] == 20
+    assert "cut_episodes" not in result.to_json()
 
 
 @pytest.mark.medium

@@ -452,6 +452,13 @@ def test_phases_with_a_limit_of_ten_thousand_env_steps() -> None:
     assert evaluation_episodes(host.driver) == 20
 
 
+def test_evaluations_without_a_time_limit_have_few_episodes() -> None:
+    """One may last 10,000 env steps."""
+    cliff = build("ppo", "CliffWalking-v1", env_args={}, settings={})
+    assert cliff.driver.spec.max_episode_steps is None
+    assert evaluation_episodes(cliff.driver) == 20
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "limit", "said"),
@@ -558,7 +565,9 @@ def test_progress_outside_phases_is_reported(
     assert doing[:10] == [f"warming up: {3 * n} of 30 env steps" for n in range(1, 11)]
     played = [(0, 20 * n) for n in range(8)] + [(20, 160)]  # the first report comes at once
     played += [(20, 160 + 20 * n) for n in range(1, 8)] + [(32, 320)]
-    assert doing[10:] == [f"evaluating: {n} of 32 episodes, {k} env steps" for n, k in played]
+    assert doing[10:] == [
+        f"evaluating: {n} of 32 episodes, {k} of at most 640 env steps" for n, k in played
+    ]
     assert "of 32 episodes" not in (the_run(tmp_path).folder / "output.log").read_text()
 
 

@@ -20,9 +20,11 @@ from rich.text import Text
 
 from backflip.cli.long_runs import LongRunQuestion
 from backflip.core.paths import from_here
+from backflip.core.spec import LONGEST_EPISODE
 from backflip.training.progress import Progress, decimal, health_line, plain_line, time_and_speed
 from backflip.training.result import Result
 from backflip.training.runtime import peak_memory_mib
+from runshelf.formatting import plural
 from runshelf.statistics.intervals import mean_interval
 from runshelf.store.run_ids import short_id
 from runshelf.terminal_text import harmless
@@ -193,6 +195,8 @@ def print_result(
     """Print a table with a row for each seed, the doctor's word, the times, and the files."""
     console = console or Console(highlight=False)
     console.print(_table(result))
+    if result.cut_episodes is not None:
+        console.print(_text(_cut_in_words(result.cut_episodes)), soft_wrap=True)
     seconds = result.seconds
     spent = {name: x for name, x in seconds.items() if name != "total" and x}
     if result.teacher is not None:
@@ -218,6 +222,15 @@ def print_result(
     if result.more is not None:
         verb = "train" if result.labels is None else "teach"
         console.print(_text(f"to {verb} it more: {result.more}"), soft_wrap=True)
+
+
+def _cut_in_words(episodes: int) -> str:
+    """Return what to do about evaluation episodes that did not end."""
+    return (
+        f"{plural(episodes, 'evaluation episode')} did not end within {LONGEST_EPISODE:,} env "
+        "steps, and the environment has no time limit: the returns are of the part that was "
+        "played; --env-arg max_episode_steps=1000 sets a limit"
+    )
 
 
 def _joined(*parts: str) -> str:

@@ -13,6 +13,8 @@ from backflip.core.spaces import Group, MultiDiscrete, Space
 from runshelf.errors import UsageError
 
 UNLIMITED = 1_000  # env steps that an episode without a time limit is assumed to last
+# Evaluations and looks stop an episode without a time limit after so many env steps.
+LONGEST_EPISODE = 10_000
 LARGEST_DISCRETE = 100_000  # actions: a network has one output for each
 LARGEST_BOUND = 1e38  # of an action: sums and differences of two bounds are still float32
 
@@ -93,6 +95,11 @@ class EnvSpec:
                 f"`max_episode_steps` of {self.id} must be {wanted}, got {limit}; "
                 "try --env-arg max_episode_steps=500"
             )
+
+    @property
+    def longest_episode(self) -> int:
+        """Env steps after which an evaluation stops an episode: the time limit, if there is one."""
+        return self.max_episode_steps or LONGEST_EPISODE
 
     @property
     def own_spaces(self) -> OwnSpaces:

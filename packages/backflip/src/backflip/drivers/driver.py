@@ -19,9 +19,6 @@ from backflip.core.types import Transition
 EnvStates = Any  # an environment's own pytree
 RewardParameters = Any  # a reward model's own pytree
 
-# An evaluation stops episodes of environments without a time limit after so many env steps.
-LONGEST_EPISODE = 10_000
-
 # Folded into the key of a seed. `split` folds in small numbers, which these cannot equal.
 EVALUATION = 0x0E7A1000
 RANDOM_POLICY = 0x0C11B000
@@ -63,11 +60,19 @@ class Phase(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """True returns and lengths (seeds, episodes), and the best possible returns or NaN."""
+    """What evaluation episodes were like, each of shape (seeds, episodes).
+
+    Attributes:
+        returns: true returns.
+        lengths: env steps.
+        optimum: the best possible returns, or NaN.
+        cut: whether the episode was stopped before it ended (`EnvSpec.longest_episode`).
+    """
 
     returns: np.ndarray
     lengths: np.ndarray
     optimum: np.ndarray
+    cut: np.ndarray
 
 
 OnEnvSteps = Callable[[int], None]  # (env steps so far in each environment)

@@ -7,7 +7,6 @@ import numpy as np
 from backflip.algorithms.interface import State
 from backflip.drivers.driver import (
     EVALUATION,
-    LONGEST_EPISODE,
     Evaluation,
     OnEpisodes,
 )
@@ -15,7 +14,7 @@ from backflip.drivers.host_policy import HostPolicy
 from backflip.drivers.host_stepping import by_seed, env_seeds
 from backflip.envs.spec import HostEnv
 
-Played = tuple[np.ndarray, np.ndarray]  # true returns and lengths (S, N) of a round
+Played = tuple[np.ndarray, np.ndarray, np.ndarray]  # returns, lengths, cut, each (S, N)
 
 
 def evaluate_on_host(
@@ -41,10 +40,10 @@ def evaluate_on_host(
     for number in range(-(-episodes // count)):
         entropy = [[EVALUATION, seed, number] for seed in seeds]
         rounds.append(_play(env, policy, states, entropy, rounds, on_progress))
-    returns, lengths = (
+    returns, lengths, cut = (
         np.concatenate(parts, 1)[:, :episodes] for parts in zip(*rounds, strict=True)
     )
-    return Evaluation(returns, lengths, np.full_like(returns, np.nan))
+    return Evaluation(returns, lengths, np.full_like(returns, np.nan), cut)
 
 
 def _play(
@@ -55,18 +54,18 @@ def _play(
     earlier: Sequence[Played],
     on_progress: OnEpisodes,
 ) -> Played:
-    """Return true returns and lengths of one episode in every environment.
+    """Return true return and length of an episode in every environment, and whether it was cut.
 
     The progress reported includes the rounds played `earlier`.
     """
-    episodes = sum(lengths.size for _, lengths in earlier)
-    env_steps = sum(int(lengths.sum()) for _, lengths in earlier)
+    episodes = sum(lengths.size for _, lengths, _ in earlier)
+    env_steps = sum(int(lengths.sum()) for _, lengths, _ in earlier)
     seeds = len(entropy)
     obs = env.reset(env_seeds(np.array(entropy), env.num_envs // seeds))
     draws = [np.random.default_rng(numbers) for numbers in entropy]
     alive = np.ones(env.num_envs, bool)
     total, length = np.zeros(env.num_envs), np.zeros(env.num_envs)
-    limit = env.spec.max_episode_steps or LONGEST_EPISODE
+    limit = env.spec.longest_episode
     act = policy.of(states, by_seed(obs, seeds), np.zeros((seeds, 2), np.uint32))
     while alive.any() and length.max() < limit:
         keys = np.stack([rng.integers(2**32, size=2, dtype=np.uint32) for rng in draws])
@@ -77,4 +76,4 @@ def _play(
         alive &= ~(step.terminated | step.truncated)
         obs = step.obs
         on_progress(episodes + int((~alive).sum()), env_steps + int(length.sum()))
-    return by_seed(total, seeds), by_seed(length, seeds)
+    return by_seed(total, seeds), by_seed(length, seeds), by_seed(alive, seeds)

@@ -170,7 +170,7 @@ class NativeDriver:
         if episodes not in self._evaluations:
             self._evaluations[episodes] = compile_evaluation(self._env, self._algorithm, episodes)
         keys = seed_keys(seeds, EVALUATION)
-        return Evaluation(*self._evaluations[episodes](learners.algorithm, keys, on_progress))
+        return self._evaluations[episodes](learners.algorithm, keys, on_progress)
 
     def close(self) -> None:
         """Free the compiled programs that are kept for evaluations and random play."""

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from backflip.algorithms.interface import Algorithm, State
-from backflip.drivers.driver import LONGEST_EPISODE, EnvStates, OnEpisodes
+from backflip.drivers.driver import EnvStates, Evaluation, OnEpisodes
 from backflip.drivers.seeds import over_seeds
 from backflip.drivers.waiting import wait_for
 from backflip.envs.spec import KnowsOptimum, NativeEnv, step_within_bounds
@@ -23,10 +23,8 @@ SECONDS_OF_PART = 0.5
 class Evaluate(Protocol):
     """Plays new episodes with the policies of all seeds."""
 
-    def __call__(
-        self, states: State, keys: Any, on_progress: OnEpisodes, /
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return true returns, lengths and best possible returns, each (seeds, episodes)."""
+    def __call__(self, states: State, keys: Any, on_progress: OnEpisodes, /) -> Evaluation:
+        """Return what the episodes were like."""
         ...
 
 
@@ -55,13 +53,11 @@ def compile_evaluation(env: NativeEnv, algorithm: Algorithm, episodes: int) -> E
     is reported after each. A part has twice as many env steps as the one before, until it takes
     `SECONDS_OF_PART`.
     """
-    limit = env.spec.max_episode_steps or LONGEST_EPISODE
+    limit = env.spec.longest_episode
     begin = over_seeds(partial(_begin, env, episodes, limit))
     play = over_seeds(partial(_play, env, algorithm))
 
-    def evaluate(
-        states: State, keys: Any, on_progress: OnEpisodes
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def evaluate(states: State, keys: Any, on_progress: OnEpisodes) -> Evaluation:
         played, step_keys, optimum = wait_for(begin(keys))
         end, part = 0, FIRST_PART
         while end < limit and np.asarray(played.alive).any():
@@ -73,7 +69,8 @@ def compile_evaluation(env: NativeEnv, algorithm: Algorithm, episodes: int) -> E
             began = time.perf_counter()
             (played,) = wait_for(running, lambda _, report=report: report())
             part *= 2 if time.perf_counter() - began < SECONDS_OF_PART else 1
-        return np.asarray(played.returns), np.asarray(played.lengths), np.asarray(optimum)
+        found = played.returns, played.lengths, optimum, played.alive
+        return Evaluation(*map(np.asarray, found))
 
     return evaluate
 

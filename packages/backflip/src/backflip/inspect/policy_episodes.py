@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from backflip.algorithms.interface import Algorithm
-from backflip.drivers.driver import LONGEST_EPISODE, OnEnvSteps, ignore_progress
+from backflip.drivers.driver import OnEnvSteps, ignore_progress
 from backflip.envs.spec import HostEnv, HostStep
 from backflip.inspect.episode_recorder import (
     MAX_RECORDED_STEPS,
@@ -76,7 +76,7 @@ class PolicyPlayer:
         Without a time limit, an episode is stopped after 10,000 env steps. `on_progress` is called
         with the number of each env step. At most `recorded` env steps are recorded for a clip.
         """
-        rows, longest = env.num_envs, env.spec.max_episode_steps or LONGEST_EPISODE
+        rows, longest = env.num_envs, env.spec.longest_episode
         drawn = np.random.default_rng([SEED_DOMAIN, seed]).integers(2**31, size=rows)
         obs, alive = env.reset(drawn.tolist()), np.ones(rows, bool)
         returns, lengths = np.zeros(rows), np.zeros(rows, np.int64)

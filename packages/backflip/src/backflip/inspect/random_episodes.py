@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from backflip.drivers.driver import LONGEST_EPISODE
 from backflip.envs.random_actions import random_actions_on_host
 from backflip.envs.spec import HostEnv
 from backflip.inspect.episode_recorder import EpisodeRecorder, EpisodeRecording
@@ -25,7 +24,8 @@ class RandomEpisodes(NamedTuple):
         returns: undiscounted returns.
         lengths: lengths in env steps.
         terminated: the task's own rule ended the episode.
-        truncated: the time limit ended the episode. If neither holds, `LONGEST_EPISODE` did.
+        truncated: the time limit ended the episode. If neither holds, the episode was
+            stopped (`EnvSpec.longest_episode`).
         rewards: the rewards of all S env steps.
         obs_stats: statistics of the observations acted on.
         largest_changes: the largest change of each observed number in one env step; 0 for pixels.
@@ -109,7 +109,7 @@ class RandomRound:
     def play(self, entropy: list[int], on_share: Callable[[float], None]) -> None:
         """Play until the episode of every row has ended."""
         env, rng = self._env, np.random.default_rng(entropy)
-        limit = env.spec.max_episode_steps or LONGEST_EPISODE
+        limit = env.spec.longest_episode
         obs = env.reset(rng.integers(2**31, size=env.num_envs).tolist())
         alive, env_steps = np.ones(self.rows, bool), 0
         while alive.any() and env_steps < limit:

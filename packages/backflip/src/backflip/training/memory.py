@@ -189,7 +189,7 @@ def _gradient(driver: Driver, config: Any, seeds: int) -> Need:
 
 
 def _evaluation(driver: Driver, seeds: int) -> Need:
-    limit = driver.spec.max_episode_steps or 0
+    limit = driver.spec.longest_episode
     return Need(
         f"random numbers for an evaluation of up to {limit:,} env steps{_of(seeds)}",
         8 * seeds * limit,

@@ -108,16 +108,21 @@ class ProgressReporter:
 
         return self._every_few_seconds(at)
 
-    def evaluating(self, episodes: int) -> OnEpisodes:
+    def evaluating(self, episodes: int, longest: int) -> OnEpisodes:
         """Report that an evaluation begins; return a callback that reports its progress.
 
         Compiling or making environments may take many seconds before the first env step.
+
+        Args:
+            episodes: of each seed.
+            longest: the most env steps of an episode.
         """
         in_all = episodes * self._seeds
 
         def at(ended: int, env_steps: int) -> Progress:
             done = f"{min(ended, in_all):,} of {in_all:,} episodes"  # the last round may have more
-            return replace(self._newest, doing=f"evaluating: {done}, {env_steps:,} env steps")
+            steps = f"{env_steps:,} of at most {max(env_steps, in_all * longest):,} env steps"
+            return replace(self._newest, doing=f"evaluating: {done}, {steps}")
 
         self._report(at(0, 0))
         return self._every_few_seconds(at)

@@ -35,6 +35,8 @@ class Result:
         reward_measures: what the learned reward is worth, means over seeds; None if unknown.
         parent: the id of the run that this run carried on, if any. `env_steps` and `labels` then
             include those of the parent.
+        cut_episodes: evaluation episodes that were stopped before they ended, because the
+            environment has no time limit; None if all ended.
         own_env_steps: env steps of this run alone, if it has a parent.
         own_labels: labels of this run alone, if it has a parent.
         more: a command line that carries the run on, with an example of a budget.
@@ -54,6 +56,7 @@ class Result:
     reward_alarm: Mapping[str, Any] | None = None
     careless: Mapping[str, str] | None = None
     reward_measures: Mapping[str, Any] | None = None
+    cut_episodes: int | None = None
     parent: str | None = None
     own_env_steps: int | None = None
     own_labels: int | None = None
@@ -98,6 +101,7 @@ class Result:
             "own_labels": self.own_labels,
             "more": self.more,
             "returns": list(self.returns),
+            "cut_episodes": self.cut_episodes,
             "optimum": None if self.optimum is None else list(self.optimum),
             "score": self.score,
             "seconds": dict(self.seconds),

@@ -285,6 +285,7 @@ class Session:
             reward_measures=reward_measures,
             **_own_share(self.run, env_steps, labels),
             returns=evaluation.returns.mean(1).tolist(),
+            cut_episodes=int(evaluation.cut.sum()) or None,
             optimum=None if np.isnan(optimum).any() else optimum.tolist(),
             seconds={name: round(value, 3) for name, value in self.clock.seconds.items()},
         )

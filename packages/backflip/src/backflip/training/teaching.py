@@ -211,7 +211,9 @@ class TeachRun:
             learners,
             self.seeds,
             episodes=episodes,
-            on_progress=self.session.reporter.evaluating(episodes),
+            on_progress=self.session.reporter.evaluating(
+                episodes, self.driver.spec.longest_episode
+            ),
         )
         env_steps = self._env_steps(len(self.phases))
         labels = self.store.counts().labels // len(self.seeds)

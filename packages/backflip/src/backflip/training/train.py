@@ -215,7 +215,7 @@ def _perform(session: Session, built: Built) -> Result:
             learners,
             run.seeds,
             episodes=episodes,
-            on_progress=session.reporter.evaluating(episodes),
+            on_progress=session.reporter.evaluating(episodes, driver.spec.longest_episode),
         )
         env_steps = env_steps_after(driver.algorithm, done)
         result = session.finish(evaluation, updates=done, env_steps=env_steps)
