@@ -37,7 +37,7 @@ REWARDS: dict[str, Callable[[Any], Any]] = {
     "cliff": lambda at: jnp.where(at[0] < 0.5, at[0], -2.0),
     # best at .3; random play sees the way up only
     "hill": lambda at: 1.0 - 4.0 * jnp.abs(at[0] - 0.3),
-    # the second coordinate is damage, which grows right of .4
+    # the second coordinate is damage, which grows where random play never gets, right of .6
     "damage": lambda at: at[0] - 6.0 * at[1],
     # the third coordinate shows the first plus twice the second, which does harm
     "gauge": lambda at: at[0] - 4.0 * at[1],
@@ -70,7 +70,7 @@ class Room:
         """Move; the second coordinate only grows."""
         del key
         first = jnp.clip(state.at[0] + PACE * action[0], -1.0, 1.0)
-        damaged = (first > 0.4) if self.kind == "damage" else (action[1] > 0.9)
+        damaged = (first > 0.6) if self.kind == "damage" else (action[1] > 0.99)
         second = jnp.clip(state.at[1] + PACE * damaged, -1.0, 1.0)
         third = first + 2.0 * second
         at = jnp.stack([first, second, third])
@@ -94,7 +94,14 @@ class RallyState(NamedTuple):
 
 @dataclass(frozen=True)
 class Rally:
-    """Endless volleys: to return every ball never loses a point, and never wins one."""
+    """Endless volleys: to return every ball never loses a point, and never wins one.
+
+    Attributes:
+        lost: reward of an attack that fails. At -1 random play loses more than it wins, at -0.2 it
+            wins more than it loses.
+    """
+
+    lost: float = -1.0
 
     @property
     def spec(self) -> EnvSpec:
@@ -111,7 +118,7 @@ class Rally:
     def step(self, state: RallyState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
         """An attack ends the rally: it wins a point with a high ball, and loses one otherwise."""
         attacks, wins = action == 1, state.height > 0.7
-        reward = jnp.where(attacks, jnp.where(wins, 1.0, -1.0), 0.0)
+        reward = jnp.where(attacks, jnp.where(wins, 1.0, self.lost), 0.0)
         rally = jnp.where(attacks, 0.0, jnp.minimum(state.rally + 0.1, 3.0))
         after = RallyState(jax.random.uniform(key), rally, state.env_steps + 1)
         truncated = after.env_steps >= LIMIT
@@ -212,11 +219,30 @@ class SeesRally(_Changed):
     sees_actions: ClassVar[bool] = False
 
 
-class BlindToHeight(_Changed):
-    """Of a pendulum, blind to the cosine: to hang still looks like to stand still."""
+class SeesRallyAtFirst(FirstLabels):
+    """Blind to the height of the ball and to attacks, with labels only at the start."""
 
-    sees: ClassVar[Sequence[int] | None] = (1, 2)
+    sees: ClassVar[Sequence[int] | None] = (1,)
     sees_actions: ClassVar[bool] = False
+
+
+class OtherScale(_Changed):
+    """Fitted to observations three times as large as those whose reward it predicts."""
+
+    def _hidden(self, label: LabelledComparison) -> LabelledComparison:
+        def clips() -> tuple[ObservedClip, ObservedClip]:
+            left, right = label.clips()
+            return _enlarged(left), _enlarged(right)
+
+        return label._replace(clips=clips)
+
+    def observe(self, record: Transition) -> None:
+        """Take the scale of the numbers from the larger ones, too."""
+        self._inner.observe(_enlarged(record))
+
+
+def _enlarged(batch: Any) -> Any:
+    return batch._replace(obs=batch.obs * 3.0, next_obs=batch.next_obs * 3.0)
 
 
 class Swapped(_Changed):

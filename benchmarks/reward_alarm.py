@@ -4,6 +4,7 @@
 
 Every row is one `backflip teach ... --json` process. "run" is the alarm of all seeds together,
 "alone" counts the seeds whose own checks raise it; each seed of a healthy row is one healthy run.
+"the doctor" has the ids of its findings, each with the number of seeds.
 """
 
 import argparse
@@ -30,22 +31,21 @@ def classic(env: str, labels: int, model: str) -> list[str]:
     return [env, "--labels", str(labels), *SEEDS, "--env-steps", "327680", "--set", model]
 
 
+def rally(model: str, *env_args: str) -> list[str]:
+    """Return the arguments of a row with endless volleys."""
+    return ["hacked:Rally", *env_args, "--labels", "100", *SEEDS, *ROOM,
+            "--set", f"reward_model=hacked:{model}"]  # fmt: skip
+
+
 HACKED = {
     "labels only at the start: cliff": room("cliff", "FirstLabels"),
     "labels only at the start: hill": room("hill", "FirstLabels"),
-    "endless volleys": [
-        "hacked:Rally",
-        "--labels",
-        "100",
-        *SEEDS,
-        *ROOM,
-        "--set",
-        "reward_model=hacked:SeesRally",
-    ],
+    "endless volleys": rally("SeesRally"),
+    "endless volleys, random play wins": rally("SeesRallyAtFirst", "--env-arg", "lost=-0.2"),
     "unseen damage": room("damage", "SeesFirstAtFirst"),
     "gauge tampered with, labels at the start": room("gauge", "SeesThirdAtFirst"),
     "gauge tampered with": room("gauge", "SeesThird"),
-    "hanging looks like standing": classic("Pendulum-v1", 50, "BlindToHeight"),
+    "observations of another scale": room("hill", "OtherScale"),
     "answers swapped: Pendulum": classic("Pendulum-v1", 50, "Swapped"),
     "answers swapped: CartPole": classic("CartPole-v1", 100, "Swapped"),
     "answers without their clips": classic("Pendulum-v1", 50, "Meaningless"),
@@ -85,6 +85,7 @@ def line(name: str, result: dict[str, Any]) -> str:
         f"{alarm['evidence']:.3g}",
         f"{max(one['evidence'] for one in alarm['seeds']):.3g}",
         f"{sum(returns) / len(returns):.1f}",
+        ", ".join(f"{check} {seeds}" for check, seeds in result["doctor"]["findings"].items()),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -100,8 +101,8 @@ def main() -> None:
     options = parser.parse_args()
     rows = ({} if options.healthy_only else HACKED) | ({} if options.hacked_only else HEALTHY)
     print("| row | run | raised at | alone | too few | checks a seed | agreement | new preferred "
-          "| evidence | largest alone | true return |")  # fmt: skip
-    print("|---" * 11 + "|")
+          "| evidence | largest alone | true return | the doctor |")  # fmt: skip
+    print("|---" * 12 + "|")
     for name in options.rows or rows:
         print(line(name, taught(rows[name], options.first)), flush=True)
 

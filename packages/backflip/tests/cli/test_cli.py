@@ -432,6 +432,15 @@ def test_the_table_has_a_row_a_seed_and_the_interval(tmp_path: Path) -> None:
     assert "time limit" not in text
 
 
+def test_the_table_has_more_decimals_of_small_returns(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    result = Result(
+        tmp_path, "01X", "lake", "ppo", [0, 1], 99, None, [0.081, 0.065], [0.74, 0.74], {"total": 1}
+    )
+    print_result(result, console=Console(file=stream, width=120))
+    assert "│    0 │         0.081 │   0.740 │" in stream.getvalue()
+
+
 def test_the_result_says_that_episodes_were_cut(tmp_path: Path) -> None:
     stream = io.StringIO()
     result = Result(tmp_path, "01X", "far", "ppo", [3], 99, None, [-1e4], None, {"total": 1.0})

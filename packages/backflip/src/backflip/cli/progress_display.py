@@ -32,6 +32,7 @@ from runshelf.terminal_text import harmless
 SECONDS_BETWEEN_LINES = 3.0  # at least
 SHARE_BETWEEN_LINES = 1 / 40  # of the elapsed time, so that long runs print fewer lines
 SECONDS_BETWEEN_WAITS = 30.0
+SMALL_RETURN = 10.0  # returns below it, as of tasks that are won or lost, have three decimals
 FILES = {
     "curve.svg": "learning curve, mean and spread over seeds",
     "curve.csv": "the learning curve as numbers, with the 95 % interval of the mean",
@@ -249,9 +250,10 @@ def _own_share(result: Result) -> str:
 
 def _table(result: Result) -> Table:
     """Return the table of seeds, and of several seeds the mean ± half its 95 % interval."""
-    columns: dict[str, tuple[list[float], int]] = {"true return": (list(result.returns), 1)}
+    decimals = 1 if max(map(abs, result.returns)) >= SMALL_RETURN else 3
+    columns = {"true return": (list(result.returns), decimals)}
     if result.score is not None and result.optimum is not None:
-        columns["optimum"] = (list(result.optimum), 1)
+        columns["optimum"] = (list(result.optimum), decimals)
         columns["return / optimum"] = (list(result.score), 3)
     if result.labels is not None:
         columns["labels"] = ([float(result.labels)] * len(result.seeds), 0)
