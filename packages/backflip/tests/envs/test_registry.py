@@ -352,6 +352,8 @@ def test_invalid_user_class_is_refused(own: str, name: str, message: str) -> Non
         ("Taxi-v1", r"did you mean `Taxi-v\d`?"),
         ("hopper-v5", "did you mean `Hopper-v5`?"),
         ("Pong", "did you mean `ALE/Pong-v5`?"),
+        ("dm_control/finger-spin-v0", "did you mean `dm_control:finger-spin`?"),
+        ("dm_control/point_mass-easy", "did you mean `dm_control:point_mass-easy`?"),
         ("Breakout-v5", "did you mean `MinAtar/Breakout-v1` or `ALE/Breakout-v5`?"),
         ("MinAtar/Pendulum", "did you mean `Pendulum-v1`?"),
         (":Class", "write `module:Class` for a class of your own"),

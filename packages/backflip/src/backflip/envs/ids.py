@@ -50,6 +50,7 @@ NATIVE = {
     "probe:action": "backflip.envs.native.extra_probes:ActionReward",
 }
 OLD_ATARI = re.compile(r"(\w+?)(?:NoFrameskip|Deterministic)?-(v0|v4)")
+SHIMMY = re.compile(r"dm_control/(\w+-\w+?)(?:-v\d+)?")  # names of dm_control's tasks elsewhere
 STICKY = {"v0": "0.25", "v4": "0"}  # probability of repeating the previous action
 
 
@@ -68,8 +69,8 @@ def gymnasium_spec(env_id: str) -> Any:
         known = [*NATIVE, *(x for x in gymnasium.registry if not _is_old_atari(x))]
         raise UsageError(
             f"unknown environment `{env_id}`{_did_you_mean(env_id, known)} "
-            f"(native: {', '.join(NATIVE)}; or a Gymnasium id; or `module:Class` or "
-            "`module:function` for your own)"
+            f"(native: {', '.join(NATIVE)}; or a Gymnasium id; or `{CONTROL_PREFIX}domain-task`; "
+            "or `module:Class` or `module:function` for your own)"
         )
     return gymnasium.registry[name]
 
@@ -110,6 +111,9 @@ def newest(env_id: str) -> str:
 
 def _did_you_mean(env_id: str, known: Sequence[str]) -> str:
     """Return `, did you mean ...?` with ids of the same name, or with a similar one."""
+    elsewhere = SHIMMY.fullmatch(env_id)
+    if elsewhere is not None:
+        return f", did you mean `{CONTROL_PREFIX}{elsewhere[1]}`?"
     latest: dict[str, str] = {}
     for x in known:
         if _bare(x) == _bare(env_id):
