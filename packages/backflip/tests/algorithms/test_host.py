@@ -307,6 +307,14 @@ def test_evaluation_plays_whole_new_episodes_from_the_same_starts() -> None:
     np.testing.assert_array_equal(other.returns[0], one.returns[0])
 
 
+def test_half_a_round_has_the_first_episodes_of_a_whole_one() -> None:
+    there = driver()
+    learners = there.start([0, 1])
+    whole = there.evaluate(learners, [0, 1], episodes=20)
+    half = there.evaluate(learners, [0, 1], episodes=15)
+    same_bits(half, jax.tree.map(lambda each: each[:, :15], whole))
+
+
 def test_a_learner_with_few_environments_is_evaluated_in_more() -> None:
     opened: list[int] = []
 

@@ -564,9 +564,9 @@ def test_progress_outside_phases_is_reported(
     )
     assert doing[:10] == [f"warming up: {3 * n} of 30 env steps" for n in range(1, 11)]
     played = [(0, 20 * n) for n in range(8)] + [(20, 160)]  # the first report comes at once
-    played += [(20, 160 + 20 * n) for n in range(1, 8)] + [(32, 320)]
+    played += [(20, 160 + 12 * n) for n in range(1, 8)] + [(32, 256)]  # 6 of 10 environments
     assert doing[10:] == [
-        f"evaluating: {n} of 32 episodes, {k} of at most 640 env steps" for n, k in played
+        f"evaluating: {n} of 32 episodes, {k} of at most 256 env steps" for n, k in played
     ]
     assert "of 32 episodes" not in (the_run(tmp_path).folder / "output.log").read_text()
 

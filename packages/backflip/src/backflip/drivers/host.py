@@ -169,7 +169,7 @@ class HostDriver:
     ) -> Evaluation:
         """Play new episodes with each learner's policy; the seeds determine the first states.
 
-        Episodes are played in rounds, one in each environment, each with its own environment seed.
+        Episodes are played in rounds, at most one in each environment, each with its own seed.
         There are N environments, at least ten: with one, an evaluation takes ten times as long.
         Without a time limit an episode is stopped after 10,000 env steps.
         """

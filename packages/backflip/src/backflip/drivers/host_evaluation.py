@@ -1,4 +1,4 @@
-"""Evaluation outside JAX: rounds of new episodes, one in each environment."""
+"""Evaluation outside JAX: rounds of new episodes, at most one in each environment."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ def evaluate_on_host(
     """Return returns and lengths of episodes, each with its own environment seed.
 
     Args:
-        env: of S N environments: a round is one episode in each.
+        env: of S N environments: a round is one episode in each, or in some in the last round.
         policy: how to act.
         states: of the algorithm, for each seed.
         seeds: S of them.
@@ -39,10 +39,10 @@ def evaluate_on_host(
     rounds: list[Played] = []
     for number in range(-(-episodes // count)):
         entropy = [[EVALUATION, seed, number] for seed in seeds]
-        rounds.append(_play(env, policy, states, entropy, rounds, on_progress))
-    returns, lengths, cut = (
-        np.concatenate(parts, 1)[:, :episodes] for parts in zip(*rounds, strict=True)
-    )
+        wanted = min(count, episodes - number * count)
+        played = _play(env, policy, states, entropy, wanted, rounds, on_progress)
+        rounds.append(played)
+    returns, lengths, cut = (np.concatenate(parts, 1) for parts in zip(*rounds, strict=True))
     return Evaluation(returns, lengths, np.full_like(returns, np.nan), cut)
 
 
@@ -51,19 +51,21 @@ def _play(
     policy: HostPolicy,
     states: State,
     entropy: list[list[int]],
+    wanted: int,
     earlier: Sequence[Played],
     on_progress: OnEpisodes,
 ) -> Played:
-    """Return true return and length of an episode in every environment, and whether it was cut.
+    """Return true return and length of `wanted` episodes of each seed, and whether each was cut.
 
-    The progress reported includes the rounds played `earlier`.
+    The other environments are stepped, too, and ignored. The progress reported includes the rounds
+    played `earlier`.
     """
     episodes = sum(lengths.size for _, lengths, _ in earlier)
     env_steps = sum(int(lengths.sum()) for _, lengths, _ in earlier)
-    seeds = len(entropy)
-    obs = env.reset(env_seeds(np.array(entropy), env.num_envs // seeds))
+    seeds, count = len(entropy), env.num_envs // len(entropy)
+    obs = env.reset(env_seeds(np.array(entropy), count))
     draws = [np.random.default_rng(numbers) for numbers in entropy]
-    alive = np.ones(env.num_envs, bool)
+    alive = np.tile(np.arange(count) < wanted, seeds)
     total, length = np.zeros(env.num_envs), np.zeros(env.num_envs)
     limit = env.spec.longest_episode
     act = policy.of(states, by_seed(obs, seeds), np.zeros((seeds, 2), np.uint32))
@@ -75,5 +77,7 @@ def _play(
         length += alive
         alive &= ~(step.terminated | step.truncated)
         obs = step.obs
-        on_progress(episodes + int((~alive).sum()), env_steps + int(length.sum()))
-    return by_seed(total, seeds), by_seed(length, seeds), by_seed(alive, seeds)
+        ended = episodes + seeds * wanted - int(alive.sum())
+        on_progress(ended, env_steps + int(length.sum()))
+    total, length, alive = (by_seed(each, seeds)[:, :wanted] for each in (total, length, alive))
+    return total, length, alive

@@ -120,8 +120,8 @@ class ProgressReporter:
         in_all = episodes * self._seeds
 
         def at(ended: int, env_steps: int) -> Progress:
-            done = f"{min(ended, in_all):,} of {in_all:,} episodes"  # the last round may have more
-            steps = f"{env_steps:,} of at most {max(env_steps, in_all * longest):,} env steps"
+            done = f"{ended:,} of {in_all:,} episodes"
+            steps = f"{env_steps:,} of at most {in_all * longest:,} env steps"
             return replace(self._newest, doing=f"evaluating: {done}, {steps}")
 
         self._report(at(0, 0))
