@@ -155,6 +155,12 @@ def test_grids_are_taught_with_the_settings_of_train():
     assert settings_taught(env).learning_rate == 5e-3
 
 
+@pytest.mark.parametrize(("limit", "clip"), [(None, 50), (51, 50), (50, 50), (49, 49), (2, 2)])
+def test_clips_are_no_longer_than_an_episode(limit, clip):
+    spec = dataclasses.replace(make_native("Pendulum-v1").spec, max_episode_steps=limit)
+    assert teach_settings("ppo", spec)[1]["clip_length"] == clip
+
+
 @pytest.mark.slow
 def test_a_seed_does_not_depend_on_other_seeds(taught, tmp_path):
     alone = tiny(tmp_path, first_seed=4, seeds=1)

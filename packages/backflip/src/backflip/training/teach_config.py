@@ -188,8 +188,18 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
     """Return default settings of an algorithm and of `TeachConfig` for an environment.
 
     PPO has its own defaults for teaching, but for grids. What is not here, and all of other
-    algorithms, is filled in by `backflip.training.build` with the defaults of `train`.
+    algorithms, is filled in by `backflip.training.build` with the defaults of `train`. A clip is no
+    longer than an episode.
     """
+    learning, teaching = _of_kind(algorithm, spec)
+    usual, limit = teaching.get("clip_length", TeachConfig.clip_length), spec.max_episode_steps
+    if limit is not None and 2 <= limit < usual:
+        teaching["clip_length"] = limit
+    return learning, teaching
+
+
+def _of_kind(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the default settings for the kind of an environment, with clips of one length."""
     if "grid" in kinds_of(spec):
         learning, teaching = GRID, GRID_TEACHING if has_contacts(spec) else PIXELS_TEACHING
     elif spec.is_pixels:

@@ -262,12 +262,17 @@ def test_a_smooth_penalty_is_speed_plus_height(
 def test_smooth_penalties_of_pendulums_by_hand() -> None:
     make = functools.partial(MujocoBatch, num_envs=1, autoreset_mode=AutoresetMode.NEXT_STEP)
     one = make("InvertedPendulum-v5", fixed_horizon=True, penalty="smooth")
+    assert one.max_episode_steps == 25
     obs, _ = one.reset(seed=[0])
     obs, reward, *_ = one.step(np.full((1, 1), 0.3, np.float32))
     assert reward.item() == pytest.approx(-(obs[0, 1] ** 2), rel=1e-9)
     two = make("InvertedDoublePendulum-v5", fixed_horizon=True, penalty="smooth")
+    assert two.max_episode_steps == 50
     two.reset(seed=[0])
     _, reward, *_ = two.step(np.zeros((1, 1), np.float32))
     tip = two.data[0].site_xpos[0, 2]
     assert reward.item() == pytest.approx(10 * (tip - 1), rel=1e-9)
     two.close()
+    assert make("InvertedPendulum-v5", fixed_horizon=True).max_episode_steps == 1_000
+    long = make("InvertedPendulum-v5", fixed_horizon=True, penalty="smooth", max_episode_steps=99)
+    assert long.max_episode_steps == 99

@@ -4,8 +4,10 @@ With a fixed horizon no state terminates. States that would have terminated cost
 as in Christiano et al. 2017, arXiv:1706.03741, appendix A.1 ("no early termination"): termination
 would reveal information about the task that should come from the teacher only. The paper does not
 give its penalties. Here every env step that ends in an unhealthy state costs as much as the bonus
-of a healthy state. `penalty="smooth"` is the reward of rl-teacher instead, by the same authors: the
-height of the torso (or what the task has for it) without threshold, and no cost of torques.
+of a healthy state. `penalty="smooth"` has rewards and time limits of rl-teacher instead, by the
+same authors (github.com/nottombrown/rl-teacher, 04ce0f96, `envs.py`): the height of the torso (or
+what the task has for it) without threshold, and no cost of torques. In a long episode
+of a pendulum nearly all env steps show a pole that has fallen and stays there.
 """
 
 from collections.abc import Sequence
@@ -33,7 +35,8 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         name: a key of `TASKS`.
         num_envs: N.
         autoreset_mode: when episodes begin.
-        max_episode_steps: the time limit in env steps; None for Gymnasium's.
+        max_episode_steps: the time limit in env steps; None for Gymnasium's, or for rl-teacher's
+            with a smooth penalty, which is shorter for both pendulums.
         fixed_horizon: only the time limit ends episodes. The penalty of an unhealthy state is 1 for
             Hopper, Walker2d, Ant and InvertedPendulum, 5 for Humanoid, and 10 for
             InvertedDoublePendulum; it replaces a bonus of the same size.
@@ -55,8 +58,7 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         self._simulators = Simulators(
             self._task.file, num_envs, self._task.frame_skip, self._task.contacts
         )
-        limit: Any = gymnasium.spec(name).max_episode_steps
-        self.max_episode_steps: int = max_episode_steps or limit
+        self.max_episode_steps: int = max_episode_steps or self._usual_limit(name)
         self.num_envs = num_envs
         self.metadata = {"autoreset_mode": autoreset_mode}
         low, high = self._simulators.model.actuator_ctrlrange.astype(np.float32).T
@@ -70,6 +72,10 @@ class MujocoBatch(VectorEnv[Any, Any, Any]):
         self.single_observation_space = Box(-np.inf, np.inf, shape, np.float64)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.angles = unlimited_angles(self._task, self._simulators)
+
+    def _usual_limit(self, name: str) -> Any:
+        own = None if self._smooth is None else self._task.smooth_steps
+        return own or gymnasium.spec(name).max_episode_steps
 
     @property
     def data(self) -> list[Any]:

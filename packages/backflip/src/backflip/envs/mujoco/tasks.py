@@ -37,6 +37,7 @@ class Task:
         contacts: whether contact forces are needed.
         smooth: (simulators, x before the step) -> rewards of the task with a smooth penalty, for
             fixed horizons; None if every state is healthy.
+        smooth_steps: env steps of an episode of that task; None for Gymnasium's time limit.
     """
 
     file: str
@@ -49,6 +50,7 @@ class Task:
     bonus: float = 0.0
     contacts: bool = False
     smooth: Callable[[Simulators, Numbers], Numbers] | None = None
+    smooth_steps: int | None = None
 
 
 # Starts
@@ -322,6 +324,7 @@ TASKS = {
         _pendulum_healthy,
         1.0,
         smooth=_pendulum_smooth,
+        smooth_steps=25,
     ),
     "InvertedDoublePendulum-v5": Task(
         "inverted_double_pendulum.xml",
@@ -333,6 +336,7 @@ TASKS = {
         _double_pendulum_healthy,
         10.0,
         smooth=_double_pendulum_smooth,
+        smooth_steps=50,
     ),
     "Reacher-v5": Task("reacher.xml", 2, _with_target, _reacher_obs, _reacher_reward, _x),
     "Ant-v5": Task(
