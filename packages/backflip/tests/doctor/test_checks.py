@@ -172,6 +172,21 @@ def test_values_that_come_up_late_are_no_mistake():
     assert found.value.min() == pytest.approx(right.value.min(), abs=0.05)
 
 
+def test_values_lag_where_all_costs_are_avoided_in_the_end():
+    """Costs fall from 1 to .001, values from -50 to -1, where -.1 is their level."""
+    check = BY_ID["PV-LEVEL-HIGH"]
+    costs = {"reward_min": -1.0, "reward_max": -1e-4, "episode_length_mean": 50.0}
+    falls = {"reward_mean": np.where(T < 0.5, -1.0, -1e-3), **costs}
+    lagging = {"value_mean": np.where(T < 0.5, -50.0, -1.0)}
+    too_large = {"value_mean": np.where(T < 0.5, -50.0, -100.0)}
+    found, wrong = (run_check(check, log("ppo", {"discount": 0.99}, **falls, **values))
+                    for values in (lagging, too_large))  # fmt: skip
+    assert found is not None
+    assert found.value.max() == 0.0
+    assert wrong is not None
+    assert wrong.value.max() == pytest.approx(math.log10(100.0 / (0.1 * 100.0)))
+
+
 def test_levels_and_movements_of_rewards_count_only_where_their_scale_stays():
     rises, check = 100.0 * np.arange(POINTS), BY_ID["REW-UNRELATED"]
     needed = {"episode_return_mean": rises, "reward_mean": -rises, "episode_length_mean": 50.0}

@@ -24,6 +24,7 @@ EARLY, LATE = 0.2, 0.5  # shares of the budget
 NEVER, SOON = 0.1, 0.05
 FIRST = 3  # updates
 CLEARLY = 20.0  # times the other terms of a loss
+VANISHED = 0.1  # of the largest mean reward: errors of values are no smaller than those of this
 ORDINARY = 1.0  # a loss that nothing is said about
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
@@ -107,8 +108,10 @@ def level(log: Log) -> Signal | None:
 
     It is NaN where rewards had both signs: their mean then says nothing. A constant reward r gives
     values between r / (1 - γ) (1 - (1 - γ^L) / (L (1 - γ))), the mean over an episode of L env
-    steps that ends, and r / (1 - γ), that of one that does not. A learned reward changes with each
-    fit, and values follow it later: nothing is measured.
+    steps that ends, and r / (1 - γ), that of one that does not. Values keep an error when rewards
+    vanish, as where all costs are avoided in the end: for values above the level |r| is at least
+    `VANISHED` of its largest value until then. A learned reward changes with each fit, and values
+    follow it later: nothing is measured.
     """
     discount = log.setting("discount")
     if log.teaches or discount is None or not 0 <= discount < 1:
@@ -123,7 +126,9 @@ def level(log: Log) -> Signal | None:
     within = horizon * (1.0 - (1.0 - discount**length) / (length * (1.0 - discount)))
     within = np.maximum(within, 1.0)
     of_value = together(reward._replace(y=reward.y * within), value, lambda low, v: v / low)
-    of_whole = together(reward._replace(y=reward.y * horizon), value, lambda high, v: v / high)
+    least = VANISHED * np.fmax.accumulate(np.abs(reward.y))
+    kept = np.where(np.abs(reward.y) < least, np.copysign(least, reward.y), reward.y)
+    of_whole = together(reward._replace(y=kept * horizon), value, lambda high, v: v / high)
     with np.errstate(all="ignore"):
         above, below = np.log10(of_whole.y), np.log10(of_value.y)
     outside = np.where(above > 0, above, np.where(below < 0, below, 0.0))
@@ -442,7 +447,8 @@ CHECKS = (
     Check(
         "PV-LEVEL-HIGH",
         "values are above what rewards allow",
-        "decimal logarithm of the mean value over r / (1 - γ), r the mean reward",
+        "decimal logarithm of the mean value over r / (1 - γ), r the mean reward or, if that is "
+        "more, a tenth of its largest size until then",
         _level_high,
         ("reward_mean", "reward_min", "reward_max", "value_mean", "episode_length_mean"),
         "above",
