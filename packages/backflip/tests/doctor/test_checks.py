@@ -613,6 +613,11 @@ def test_values_are_compared_with_returns_where_both_count_the_same_rewards():
     assert "Q-BELOW" in said(log("td3", q_mean=-1.0, **grows))
     assert "Q-BELOW" in said(log("dqn", q_mean=-1.0, epsilon=0.05, **returns))
     assert "Q-ABOVE" in said(replace(log("td3", q_mean=-1999.0, **returns), library="sb3"))
+    avoided = {"episode_return_mean": np.where(T < 0.02, -100.0, -0.1), "episode_length_mean": 50.0}
+    for q, is_above in ((-100.0, False), (-200.0, True)):  # over a tenth of -50: 20 and 40
+        assert ("Q-ABOVE" in said(log("td3", q_mean=q, **avoided))) == is_above
+    assert "Q-SIGN" not in said(log("td3", q_mean=1.0, **avoided))
+    assert "Q-SIGN" in said(log("td3", q_mean=10.0, **avoided))
     tiny = log("td3", q_mean=3.0, episode_return_mean=0.1, episode_length_mean=100.0)
     assert "Q-ABOVE" in said(tiny)
     assert "Q-ABOVE" not in said(replace(tiny, library="sb3"))

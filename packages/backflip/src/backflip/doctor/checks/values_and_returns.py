@@ -28,6 +28,7 @@ from backflip.doctor.measures import (
 
 EARLY, LATE, SPAN = 0.2, 0.6, 0.1  # shares of the budget
 TIMES = 30.0  # healthy runs on 19 tasks: up to 12, where rewards of both signs nearly cancel
+VANISHED = 0.1  # of the largest |V|: replayed rows of policies that avoided no costs stay
 LEAST = 0.2  # of the rewards that values must add up; without bootstrapping values are one reward
 LONG = 10.0  # env steps of a horizon over which values must add up
 ENOUGH = 20.0  # env steps whose rewards are enough
@@ -55,10 +56,15 @@ def _horizon(log: Log) -> Signal:
 
 def _values(log: Log, most: float = np.inf) -> Running:
     """Return V, with a horizon of at most so many env steps."""
+    return smoothed(log, _each_value(log, most), 0.05)
+
+
+def _each_value(log: Log, most: float = np.inf) -> Signal:
+    """Return V at each point of the log."""
     returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
     horizon = _horizon(log)
     horizon = horizon._replace(y=np.minimum(horizon.y, most))
-    return smoothed(log, together(together(returns, lengths, ratio), horizon, np.multiply), 0.05)
+    return together(together(returns, lengths, ratio), horizon, np.multiply)
 
 
 def _over_returns(log: Log) -> Running | None:
@@ -81,19 +87,26 @@ def _without_entropy(log: Log, found: Running | None) -> Running | None:
     return or_none(found._replace(value=np.where(counts, np.nan, found.value)))
 
 
-def _relative(log: Log, to: Running, of_recent: Callable[[Values], float]) -> Running | None:
+def _relative(
+    log: Log, to: Running, of_recent: Callable[[Values], float], least: float = VANISHED
+) -> Running | None:
     """Return mean Q over a number of the newer half of the log so far; NaN where it says nothing.
 
-    Nothing where the algorithm learns from another reward than returns count.
+    The number is at least the share `least` of the largest |V| so far. Nothing where the algorithm
+    learns from another reward than returns count.
     """
     if log.teaches:
         return None
     values = smoothed(log, log.signals["q_mean"])
+    each = _each_value(log)
+    floor = least * np.fmax.accumulate(np.abs(each.y))
     found = np.full(len(values.x), np.nan)
     for n, x in enumerate(values.x):
         recent = to.value[(to.x <= x) & (to.x >= x / 2.0)]
         if len(recent) and (np.all(recent > 0) or np.all(recent < 0)):
-            found[n] = values.value[n] * np.sign(recent[0]) / of_recent(np.abs(recent))
+            known = floor[max(0, np.searchsorted(each.x, x, side="right") - 1)]
+            size = np.fmax(of_recent(np.abs(recent)), known)
+            found[n] = values.value[n] * np.sign(recent[0]) / size
     found[_acts_at_random(log, values.x)] = np.nan
     return or_none(Running(values.x, found))
 
@@ -137,7 +150,7 @@ def _far_above(log: Log) -> Running | None:
 
 def _far_below(log: Log) -> Running | None:
     """Return the largest |Q| over |V| of `ENOUGH` env steps, for rewards as they are."""
-    found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.min))
+    found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.min, least=0.0))
     horizon = _horizon(log)
     late = horizon.y[(horizon.x >= LATE * log.budget) & np.isfinite(horizon.y)]
     if found is None or _may_scale_rewards(log) or not len(late) or np.median(late) < LONG:
