@@ -352,6 +352,30 @@ def test_evaluation_stops_endless_episodes() -> None:
     assert found.cut.tolist() == [[True]]
 
 
+class _Short(_Endless):
+    """Ends after the first step."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        return np.zeros(1, np.float32), 1.0, True, False, {}
+
+
+@pytest.mark.parametrize(("kind", "episodes"), [(_Endless, 20), (_Short, 30)])
+def test_evaluation_ends_before_many_endless_episodes(
+    kind: type[_Endless], episodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds have ten episodes of 50 env steps, which are enough with 20 episodes."""
+    monkeypatch.setattr("backflip.core.spec.LONGEST_EPISODE", 50)
+    monkeypatch.setattr("backflip.drivers.host_evaluation.ENOUGH_ENV_STEPS", 500)
+
+    def make(rows: int) -> GymnasiumEnv:
+        return GymnasiumEnv.of("endless", kind, rows)
+
+    there = HostDriver(make, ppo(PPOConfig(num_envs=1), make(1).spec))
+    found = there.evaluate(there.start([0, 1]), [0, 1], episodes=30)
+    assert found.lengths.shape == (2, episodes)
+    assert found.cut.all() == (kind is _Endless)
+
+
 FROM_REPLAY = DQNConfig(
     env_steps=2_000,
     num_envs=2,

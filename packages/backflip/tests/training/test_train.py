@@ -452,13 +452,6 @@ def test_phases_with_a_limit_of_ten_thousand_env_steps() -> None:
     assert evaluation_episodes(host.driver) == 20
 
 
-def test_evaluations_without_a_time_limit_have_few_episodes() -> None:
-    """One may last 10,000 env steps."""
-    cliff = build("ppo", "CliffWalking-v1", env_args={}, settings={})
-    assert cliff.driver.spec.max_episode_steps is None
-    assert evaluation_episodes(cliff.driver) == 20
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "limit", "said"),

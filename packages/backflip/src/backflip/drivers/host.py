@@ -33,7 +33,7 @@ from backflip.drivers.driver import (
     ignore_progress,
     own_reward,
 )
-from backflip.drivers.host_evaluation import evaluate_on_host
+from backflip.drivers.host_evaluation import FEWEST_EPISODES, evaluate_on_host
 from backflip.drivers.host_phase import prepare_phase
 from backflip.drivers.host_policy import HostPolicy
 from backflip.drivers.host_random_play import fill_replay_on_host, random_record_on_host
@@ -171,9 +171,12 @@ class HostDriver:
 
         Episodes are played in rounds, at most one in each environment, each with its own seed.
         There are N environments, at least ten: with one, an evaluation takes ten times as long.
-        Without a time limit an episode is stopped after 10,000 env steps.
+        Without a time limit an episode is stopped after 10,000 env steps, and the evaluation after
+        the round in which each seed has 20 episodes and 100,000 env steps.
         """
         count = min(max(self._algorithm.num_envs, ENVS_OF_EVALUATION), episodes)
+        if self.spec.max_episode_steps is None:
+            count = min(count, FEWEST_EPISODES)
         env = self._batch(len(seeds) * count)
         return evaluate_on_host(
             env, self._evaluator, learners.algorithm, seeds, episodes, on_progress

@@ -14,6 +14,10 @@ from backflip.drivers.host_policy import HostPolicy
 from backflip.drivers.host_stepping import by_seed, env_seeds
 from backflip.envs.spec import HostEnv
 
+# Without a time limit, an evaluation ends after a round once each seed has so many episodes and env
+# steps. A policy that never reaches an end would play a million env steps.
+FEWEST_EPISODES, ENOUGH_ENV_STEPS = 20, 100_000
+
 Played = tuple[np.ndarray, np.ndarray, np.ndarray]  # returns, lengths, cut, each (S, N)
 
 
@@ -26,6 +30,8 @@ def evaluate_on_host(
     on_progress: OnEpisodes,
 ) -> Evaluation:
     """Return returns and lengths of episodes, each with its own environment seed.
+
+    Without a time limit there may be fewer than `episodes`.
 
     Args:
         env: of S N environments: a round is one episode in each, or in some in the last round.
@@ -42,8 +48,16 @@ def evaluate_on_host(
         wanted = min(count, episodes - number * count)
         played = _play(env, policy, states, entropy, wanted, rounds, on_progress)
         rounds.append(played)
+        if env.spec.max_episode_steps is None and _is_enough(rounds):
+            break
     returns, lengths, cut = (np.concatenate(parts, 1) for parts in zip(*rounds, strict=True))
     return Evaluation(returns, lengths, np.full_like(returns, np.nan), cut)
+
+
+def _is_enough(rounds: Sequence[Played]) -> bool:
+    lengths = np.concatenate([lengths for _, lengths, _ in rounds], 1)
+    enough = lengths.sum(1) >= ENOUGH_ENV_STEPS
+    return lengths.shape[1] >= FEWEST_EPISODES and bool(enough.all())
 
 
 def _play(

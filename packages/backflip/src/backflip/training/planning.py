@@ -56,7 +56,7 @@ def evaluation_episodes(driver: Driver) -> int:
     """Return the number of evaluation episodes of each seed."""
     if driver.runs_compiled:
         return EPISODES_IN_JAX
-    limit = driver.spec.longest_episode
+    limit = driver.spec.max_episode_steps or UNLIMITED
     return EPISODES_ON_HOST if limit <= LONG else LONG_EPISODES
 
 
