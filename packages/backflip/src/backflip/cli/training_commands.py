@@ -41,7 +41,7 @@ from runshelf.cli.command_line import Reported
 from runshelf.cli.page_options import add_server_options, page_opener, printed_address
 from runshelf.cli.run_alerts import add_alerts, without_alerts
 from runshelf.cli.trusting import ask_to_import
-from runshelf.errors import UsageError
+from runshelf.errors import UsageError, did_you_mean
 from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
@@ -274,6 +274,18 @@ def _refuse_missing(options: argparse.Namespace, *positional: str) -> None:
         raise UsageError(f"missing: {', '.join(missing)}; try {command} --help")
 
 
+def _refuse_environment_first(options: argparse.Namespace) -> None:
+    """Refuse `train ENV` and `train ENV ALGORITHM`."""
+    first, second, known = options.algorithm, options.env, names()
+    if first is None or first in known:
+        return
+    command = f"{options.program_name} {options.command}"
+    if second in known:
+        raise UsageError(f"the algorithm comes first; try {command} {second} {first}")
+    if second is None and not did_you_mean(first, known):
+        raise UsageError(f"missing: ALGORITHM before `{first}`; try {command} ppo {first}")
+
+
 def _reported(result: "Result") -> Reported:
     from backflip.cli.progress_display import print_result
     from backflip.doctor.summary import doctors_word
@@ -286,6 +298,7 @@ def _reported(result: "Result") -> Reported:
 def _train(options: argparse.Namespace) -> Reported:
     if options.more is not None:
         return _reported(train_more_of(options))
+    _refuse_environment_first(options)
     _refuse_missing(options, "algorithm", "env")
     settings = _common(options)
     if options.updates_per_step is not None:
