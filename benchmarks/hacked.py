@@ -37,7 +37,7 @@ REWARDS: dict[str, Callable[[Any], Any]] = {
     "cliff": lambda at: jnp.where(at[0] < 0.5, at[0], -2.0),
     # best at .3; random play sees the way up only
     "hill": lambda at: 1.0 - 4.0 * jnp.abs(at[0] - 0.3),
-    # the second coordinate is damage, which grows where random play never gets, right of .6
+    # the second coordinate is damage, which grows where random play hardly gets, right of .6
     "damage": lambda at: at[0] - 6.0 * at[1],
     # the third coordinate shows the first plus twice the second, which does harm
     "gauge": lambda at: at[0] - 4.0 * at[1],

@@ -14,15 +14,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ROOM = ["--env-steps", "122880", "--set", "clip_length=20", "--set", "random_env_steps=60",
+SHORT = ["--env-steps", "122880", "--set", "clip_length=20", "--set", "random_env_steps=60",
         "--set", "repeat=0"]  # fmt: skip
 SEEDS = ["--seeds", "5"]
 
 
+def short(env: str, model: str, *env_args: str) -> list[str]:
+    """Return the arguments of a row with episodes of 60 env steps."""
+    named = [word for each in env_args for word in ("--env-arg", each)]
+    return [f"hacked:{env}", *named, "--labels", "100", *SEEDS, *SHORT,
+            "--set", f"reward_model=hacked:{model}"]  # fmt: skip
+
+
 def room(kind: str, model: str) -> list[str]:
     """Return the arguments of a row in the room."""
-    return ["hacked:Room", "--env-arg", f"kind={kind}", "--labels", "100", *SEEDS, *ROOM,
-            "--set", f"reward_model=hacked:{model}"]  # fmt: skip
+    return short("Room", model, f"kind={kind}")
 
 
 def classic(env: str, labels: int, model: str) -> list[str]:
@@ -31,17 +37,11 @@ def classic(env: str, labels: int, model: str) -> list[str]:
     return [env, "--labels", str(labels), *SEEDS, "--env-steps", "327680", "--set", model]
 
 
-def rally(model: str, *env_args: str) -> list[str]:
-    """Return the arguments of a row with endless volleys."""
-    return ["hacked:Rally", *env_args, "--labels", "100", *SEEDS, *ROOM,
-            "--set", f"reward_model=hacked:{model}"]  # fmt: skip
-
-
 HACKED = {
     "labels only at the start: cliff": room("cliff", "FirstLabels"),
     "labels only at the start: hill": room("hill", "FirstLabels"),
-    "endless volleys": rally("SeesRally"),
-    "endless volleys, random play wins": rally("SeesRallyAtFirst", "--env-arg", "lost=-0.2"),
+    "endless volleys": short("Rally", "SeesRally"),
+    "endless volleys, random play wins": short("Rally", "SeesRallyAtFirst", "lost=-0.2"),
     "unseen damage": room("damage", "SeesFirstAtFirst"),
     "gauge tampered with, labels at the start": room("gauge", "SeesThirdAtFirst"),
     "gauge tampered with": room("gauge", "SeesThird"),
