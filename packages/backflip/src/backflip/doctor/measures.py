@@ -10,6 +10,7 @@ from backflip.doctor.log import Log, Signal, Values
 
 WINDOW = 0.02  # of the points, for medians that single values do not move
 LEAST_WINDOW = 5  # points
+VANISHED = 0.1  # of the largest size so far: what values are compared with is no smaller
 OVERLAP = 10  # a window begins at most a tenth of its width after the one before
 
 Combine = Callable[[Values, Values], Values]
@@ -30,6 +31,15 @@ def smoothed(log: Log, signal: Signal, share: float = WINDOW) -> Running:
     ends = np.arange(len(y) - 1, width - 2, -max(1, width // OVERLAP))[::-1]
     windows = np.lib.stride_tricks.sliding_window_view(y, width)
     return Running(x[ends], np.median(windows[ends - width + 1], axis=1))
+
+
+def least_size(y: Values, share: float = VANISHED) -> Values:
+    """Return a share of the largest |y| so far, the least size that values are compared with.
+
+    Rewards vanish where a policy learns to avoid all costs. Errors of the values do not, and a
+    replay keeps the rows of older policies.
+    """
+    return share * np.fmax.accumulate(np.abs(y))
 
 
 def window_of(log: Log, signal: Signal, share: float) -> int:

@@ -11,6 +11,7 @@ from backflip.doctor.measures import (
     largest,
     largest_of,
     largest_return,
+    least_size,
     log10_of,
     or_none,
     ratio,
@@ -24,7 +25,6 @@ EARLY, LATE = 0.2, 0.5  # shares of the budget
 NEVER, SOON = 0.1, 0.05
 FIRST = 3  # updates
 CLEARLY = 20.0  # times the other terms of a loss
-VANISHED = 0.1  # of the largest mean reward: errors of values are no smaller than those of this
 ORDINARY = 1.0  # a loss that nothing is said about
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
@@ -108,10 +108,9 @@ def level(log: Log) -> Signal | None:
 
     It is NaN where rewards had both signs: their mean then says nothing. A constant reward r gives
     values between r / (1 - γ) (1 - (1 - γ^L) / (L (1 - γ))), the mean over an episode of L env
-    steps that ends, and r / (1 - γ), that of one that does not. Values keep an error when rewards
-    vanish, as where all costs are avoided in the end: for values above the level |r| is at least
-    `VANISHED` of its largest value until then. A learned reward changes with each fit, and values
-    follow it later: nothing is measured.
+    steps that ends, and r / (1 - γ), that of one that does not. For values above that level |r| is at
+    least its `least_size`. A learned reward changes with each fit, and values follow it later:
+    nothing is measured.
     """
     discount = log.setting("discount")
     if log.teaches or discount is None or not 0 <= discount < 1:
@@ -126,7 +125,7 @@ def level(log: Log) -> Signal | None:
     within = horizon * (1.0 - (1.0 - discount**length) / (length * (1.0 - discount)))
     within = np.maximum(within, 1.0)
     of_value = together(reward._replace(y=reward.y * within), value, lambda low, v: v / low)
-    least = VANISHED * np.fmax.accumulate(np.abs(reward.y))
+    least = least_size(reward.y)
     kept = np.where(np.abs(reward.y) < least, np.copysign(least, reward.y), reward.y)
     of_whole = together(reward._replace(y=kept * horizon), value, lambda high, v: v / high)
     with np.errstate(all="ignore"):

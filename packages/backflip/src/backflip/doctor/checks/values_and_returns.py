@@ -16,9 +16,11 @@ from jaxtyping import Bool
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import OFF_POLICY, Log, Signal, Values
 from backflip.doctor.measures import (
+    VANISHED,
     after,
     at_the_end,
     largest,
+    least_size,
     or_none,
     ratio,
     smallest,
@@ -28,7 +30,6 @@ from backflip.doctor.measures import (
 
 EARLY, LATE, SPAN = 0.2, 0.6, 0.1  # shares of the budget
 TIMES = 30.0  # healthy runs on 19 tasks: up to 12, where rewards of both signs nearly cancel
-VANISHED = 0.1  # of the largest |V|: replayed rows of policies that avoided no costs stay
 LEAST = 0.2  # of the rewards that values must add up; without bootstrapping values are one reward
 LONG = 10.0  # env steps of a horizon over which values must add up
 ENOUGH = 20.0  # env steps whose rewards are enough
@@ -99,7 +100,7 @@ def _relative(
         return None
     values = smoothed(log, log.signals["q_mean"])
     each = _each_value(log)
-    floor = least * np.fmax.accumulate(np.abs(each.y))
+    floor = least_size(each.y, least)
     found = np.full(len(values.x), np.nan)
     for n, x in enumerate(values.x):
         recent = to.value[(to.x <= x) & (to.x >= x / 2.0)]
