@@ -228,9 +228,9 @@ def print_result(
 def _cut_in_words(episodes: int) -> str:
     """Return what to do about evaluation episodes that did not end."""
     return (
-        f"{plural(episodes, 'evaluation episode')} did not end within {LONGEST_EPISODE:,} env "
-        "steps, and the environment has no time limit: the returns are of the part that was "
-        "played; --env-arg max_episode_steps=1000 sets a limit"
+        f"{plural(episodes, 'evaluation episode')} did not end, and the returns are of the part "
+        f"that was played: without a time limit this is {LONGEST_EPISODE:,} env steps; "
+        "--env-arg max_episode_steps=1000 sets a limit"
     )
 
 

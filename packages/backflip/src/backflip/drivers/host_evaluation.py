@@ -55,6 +55,7 @@ def evaluate_on_host(
 
 
 def _is_enough(rounds: Sequence[Played]) -> bool:
+    """Return whether every seed has enough episodes and env steps."""
     lengths = np.concatenate([lengths for _, lengths, _ in rounds], 1)
     enough = lengths.sum(1) >= ENOUGH_ENV_STEPS
     return lengths.shape[1] >= FEWEST_EPISODES and bool(enough.all())

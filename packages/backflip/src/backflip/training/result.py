@@ -35,8 +35,8 @@ class Result:
         reward_measures: what the learned reward is worth, means over seeds; None if unknown.
         parent: the id of the run that this run carried on, if any. `env_steps` and `labels` then
             include those of the parent.
-        cut_episodes: evaluation episodes that were stopped before they ended, because the
-            environment has no time limit; None if all ended.
+        cut_episodes: evaluation episodes, of all seeds, that were stopped before they ended
+            (`EnvSpec.longest_episode`); None if all ended.
         own_env_steps: env steps of this run alone, if it has a parent.
         own_labels: labels of this run alone, if it has a parent.
         more: a command line that carries the run on, with an example of a budget.

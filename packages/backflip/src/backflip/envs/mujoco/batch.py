@@ -6,8 +6,8 @@ would reveal information about the task that should come from the teacher only. 
 give its penalties. Here every env step that ends in an unhealthy state costs as much as the bonus
 of a healthy state. `penalty="smooth"` has rewards and time limits of rl-teacher instead, by the
 same authors (github.com/nottombrown/rl-teacher, 04ce0f96, `envs.py`): the height of the torso (or
-what the task has for it) without threshold, and no cost of torques. In a long episode
-of a pendulum nearly all env steps show a pole that has fallen and stays there.
+what the task has for it) without threshold, and no cost of torques. In a long episode of a pendulum
+nearly all env steps show a pole that has fallen and stays there.
 """
 
 from collections.abc import Sequence
