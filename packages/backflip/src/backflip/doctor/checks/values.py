@@ -108,8 +108,8 @@ def level(log: Log) -> Signal | None:
 
     It is NaN where rewards had both signs: their mean then says nothing. A constant reward r gives
     values between r / (1 - γ) (1 - (1 - γ^L) / (L (1 - γ))), the mean over an episode of L env
-    steps that ends, and r / (1 - γ), that of one that does not. For values above that level |r| is at
-    least its `least_size`. A learned reward changes with each fit, and values follow it later:
+    steps that ends, and r / (1 - γ), that of one that does not. For values above that level |r| is
+    at least its `least_size`. A learned reward changes with each fit, and values follow it later:
     nothing is measured.
     """
     discount = log.setting("discount")
