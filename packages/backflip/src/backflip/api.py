@@ -126,6 +126,9 @@ def teach(
         info: name, group, question and tags of the run.
         report: progress callback, called after each phase, and every few seconds outside JAX.
 
+    Returns:
+        The result: the run's folder and id, and the mean true return of each seed's final policy.
+
     Raises:
         UsageError: an argument is invalid; no run was created.
         TeacherFailed: your function raised an exception or returned an invalid answer; all labels
@@ -145,13 +148,14 @@ def teach(
     place = runtime.place_of(home)
     start = find_start(place.home, labels_from, reward_from)
     budget = budget_of(labels, start, source.usual_labels)
-    source = source if budget > start.labels else NoTeacher()
-    if clips is not None and not source.usual_labels:
+    queries = budget - start.labels
+    source = source if queries > 0 else NoTeacher()
+    if clips is not None and isinstance(source, NoTeacher):
         raise UsageError(
             "there are no queries about the clips: leave out --clips, or ask for more --labels"
         )
     demonstrated = None if demonstrations is None else checked_sources(demonstrations)
-    if demonstrated and not source.usual_labels:
+    if demonstrated and isinstance(source, NoTeacher):
         raise UsageError(
             "demonstrations add to labels, and there are no queries: leave out --demonstrations, "
             "or ask for more --labels"
@@ -166,16 +170,13 @@ def teach(
         model = reward_model_of(config, built, bool(demonstrated))
         check_labels(start, built.driver.spec, config.clip_length)
         check_memory(built.driver, built.config, seeds)
-        recorded = None
+        spec = built.driver.spec
+        recorded = shown_how = None
         if clips is not None:
-            asked, teacher = budget - start.labels, source.teacher
-            spec = built.driver.spec
             recorded = draw_recorded(
-                str(clips), spec, config, labels=asked, teacher=teacher, seed=first_seed
+                str(clips), spec, config, labels=queries, teacher=source.teacher, seed=first_seed
             )
-        shown_how = None
         if demonstrated:
-            spec = built.driver.spec
             shown_how = draw_demonstrations(demonstrated, spec, config, first_seed)
         session = begin_session(
             place,

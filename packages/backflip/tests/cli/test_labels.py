@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from backflip.cli.main import PROGRAM, main
-from backflip.cli.who_answers import attended
 from backflip.preferences.labels import LabelStore, NewQuery
+from runshelf.cli.arguments import attended
 from runshelf.cli.command_line import build_parser
 from runshelf.cli.page_options import has_screen, open_page
 from runshelf.store.run import create_run

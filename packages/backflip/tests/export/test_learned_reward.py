@@ -265,7 +265,7 @@ def test_runs_without_a_reward_and_damaged_ones_are_refused(
         backflip.load_reward(copy)
     one = {name: x[:1] if name.startswith("reward.") else x for name, x in loaded.arrays.items()}
     save_arrays(copy / CHECKPOINT, one, loaded.metadata)
-    with pytest.raises(DamagedFile, match="has not one row for each seed"):
+    with pytest.raises(DamagedFile, match="does not have one row for each seed"):
         backflip.load_reward(copy)
     few = {name: x for name, x in kept.items() if not name.startswith("reward.")}
     save_arrays(copy / CHECKPOINT, few, loaded.metadata)

@@ -234,8 +234,8 @@ def test_an_undone_answer_can_be_given_again_and_both_are_kept(store, path):
 @pytest.mark.parametrize(
     ("label", "match"),
     [
-        (NewLabel(1, "lefft", "me", 1), "`lefft` is no answer .*did you mean `left`"),
-        (NewLabel(1, "", "me", 1), "`` is no answer"),
+        (NewLabel(1, "lefft", "me", 1), "`lefft` is not an answer .*did you mean `left`"),
+        (NewLabel(1, "", "me", 1), "`` is not an answer"),
         (NewLabel(1, "LEFT", "me", 1), "did you mean `left`"),
         (NewLabel(99, "left", "me", 1), "no query 99"),
         (NewLabel(2, "left", "me", 1), r"query 2 is answered \(`tie`\): undo"),

@@ -33,7 +33,6 @@ from backflip.training.train import resume_train, train, train_more
 from runshelf.errors import UserFacingError
 from runshelf.store.finding import find_run
 from runshelf.store.run import open_run
-from runshelf.store.writing import refuse_unsafe
 
 pytestmark = pytest.mark.attack
 
@@ -159,22 +158,6 @@ def test_a_child_inherits_no_target_of_a_link(
     assert [path.name for path in (child / FILMS).iterdir()] == [kept]
     assert seen(outside) == before
     tried(len(TRAPS) - 1, "files of a taught run with a link, pipe or folder in their place")
-
-
-@pytest.mark.parametrize("trap", [trap for trap in TRAPS if trap is not plant_hard_link])
-def test_a_file_is_refused_before_another_library_opens_it(
-    folder: Path, outside: Path, trap: Trap
-) -> None:
-    refuse_unsafe(folder, "labels.sqlite")
-    trap(folder / "labels.sqlite", outside)
-    with pytest.raises(UserFacingError, match="is not a regular file"):
-        refuse_unsafe(folder, "labels.sqlite")
-
-
-def test_a_file_with_another_name_is_refused(folder: Path, outside: Path) -> None:
-    plant_hard_link(folder / "labels.sqlite", outside)
-    with pytest.raises(UserFacingError, match=r"hard link.*cp labels.sqlite copy"):
-        refuse_unsafe(folder, "labels.sqlite")
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,7 @@ def test_lost_or_other_clips_of_a_run_are_noticed(data: Path, tmp_path: Path) ->
     run = find_run(tmp_path, "latest")
     arrays = load_arrays(run.folder / RECORDED).arrays
     save_arrays(run.folder / RECORDED, arrays | {"obs": arrays["obs"][..., :3]}, {})
-    with pytest.raises(DamagedFile, match="has not the clips of this run"):
+    with pytest.raises(DamagedFile, match="does not hold the clips of this run"):
         resume_teach(run)
     for file in run.folder.glob("recorded_clips*"):
         file.unlink()
@@ -240,7 +240,7 @@ def test_a_minari_data_set_is_asked_about(tmp_path: Path) -> None:
     other, none, outside = done.stdout.strip().splitlines()[-3:]
     assert "does not fit environment `Pendulum-v1`" in other
     assert "Minari has no data set `mine/none-v0` on this machine" in none
-    assert "is no id of a Minari data set" in outside
+    assert "is not the id of a Minari data set" in outside
 
 
 def test_without_minari_a_data_set_is_refused_in_one_line(tmp_path: Path) -> None:

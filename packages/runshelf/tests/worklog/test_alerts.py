@@ -341,20 +341,20 @@ def test_the_desktop_is_told_by_notify_send(
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("pigeon", "is not a way"),
+        ("pigeon", "is not a channel"),
         ("smtp://me:secret@host?to=a@b", "has a password"),
         ("smtp://host", "who gets it"),
         ("smtp://host?to=nobody", "who gets it"),
         ("https://", "no host"),
         ("http://host:port/", "no host"),
         ("env:NOT_THERE", "is not set"),
-        ("env:BAD", "is not a way"),
+        ("env:BAD", "is not a channel"),
         ("command:", "no program"),
         ("command:no-such-program-here", "no program"),
         ("command:'open", "open quote"),
     ],
 )
-def test_what_is_no_way_is_refused_without_its_secret(text: str, says: str) -> None:
+def test_what_is_not_a_channel_is_refused_without_its_secret(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as error:
         channel_of(text, {"BAD": "T0KEN"})
     assert "secret" not in str(error.value)

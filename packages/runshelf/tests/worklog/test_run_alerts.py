@@ -132,7 +132,7 @@ def test_a_run_that_ends_at_once_is_watched(bench: Bench) -> None:
     ("words", "says"),
     [
         ("--alert loss >", "is not a rule"),
-        ("--to pigeon", "is not a way"),
+        ("--to pigeon", "is not a channel"),
         ("--to env:NOT_THERE", "is not set"),
     ],
 )

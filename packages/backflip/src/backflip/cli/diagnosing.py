@@ -210,7 +210,7 @@ def _probe(factory: str) -> "Probe":
     """Return a function that puts the learner of another library through the probes.
 
     Raises:
-        UsageError: it is no `module:factory`.
+        UsageError: it is not a `module:factory`.
     """
     from backflip.doctor.probing.others import probe_other
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from runshelf.cli.arguments import share
+from runshelf.cli.arguments import attended, share
 from runshelf.cli.page_options import add_server_options, page_opener
 from runshelf.cli.run_alerts import watching
 from runshelf.errors import UsageError
@@ -119,11 +119,6 @@ def display_for(
 def note(line: str) -> None:
     """Print one line on stderr."""
     put(f"backflip: {line}", file=sys.stderr)
-
-
-def attended(options: argparse.Namespace) -> bool:
-    """Return whether a person at a terminal can answer."""
-    return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def given_options(options: argparse.Namespace) -> list[str]:

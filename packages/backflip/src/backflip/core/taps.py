@@ -5,7 +5,7 @@
     print(seen)
 
 lists every array that was passed to `backflip.tap("name", array)`, in our programs or in yours.
-While nothing looks, `tap` returns its argument when a program is traced, and leaves nothing in it.
+Outside of `taps`, `tap` returns its argument and adds nothing to the compiled program.
 """
 
 import threading
@@ -24,7 +24,7 @@ class Tapped(NamedTuple):
     """What one tap has seen.
 
     Attributes:
-        calls: how often the program came by; in a `vmap` once for each element.
+        calls: the number of calls; in a `vmap`, one for each element.
         low: the smallest number.
         high: the largest number.
         mean: of all numbers. Like `low` and `high` without NaN, and NaN if there was nothing else.
@@ -95,7 +95,7 @@ def _line(name: str, one: Tapped) -> str:
     return f"{name:24} {one.calls:9} {numbers} {one.nans:9}{first}"
 
 
-_open: list[Taps] = []  # those that look, the innermost last
+_open: list[Taps] = []  # the open `taps` blocks, the innermost last
 
 
 def tap(name: str, array: T) -> T:

@@ -17,8 +17,8 @@ class Transition(NamedTuple):
     `()`.
 
     `next_obs` is always the true successor of `obs` under `action`: at the end of an episode its
-    last observation, never the first of the next episode. A row with `valid` false is no transition
-    (a vector environment's reset row): every loss, statistic and count leaves it out.
+    last observation, never the first of the next episode. A row with `valid` false is not a
+    transition (a vector environment's reset row): every loss, statistic and count leaves it out.
 
     Attributes:
         obs: the observation from which the action was chosen.

@@ -20,7 +20,7 @@ Values = np.ndarray[Any, Any]
 def action_effect(
     obs: Any, actions: Any, next_obs: Any, rewards: Any, ended: Any, *, choices: int = 0
 ) -> float:
-    """Return how probable it is that actions without any effect look so related by chance.
+    """Return the p-value of the hypothesis that actions have no effect on what comes next.
 
     With s the observation, standardised, and y one column of (s' - s, r), two linear models
 
@@ -45,9 +45,9 @@ def action_effect(
         choices: the number of discrete actions; 0 for continuous ones.
 
     Returns:
-        The probability, from 0 to 1; NaN if fewer than `FEWEST` rows remain, or too few for so many
+        The p-value, from 0 to 1; NaN if fewer than `FEWEST` rows remain, or too few for so many
         columns, or actions do not vary beyond what the observation says of them, or observations
-        are no vectors.
+        are not vectors.
     """
     if np.ndim(obs) > 2:
         return math.nan

@@ -163,7 +163,7 @@ CAUSES: tuple[Cause, ...] = (
         "Compute targets of a stored batch again, with and without the mask of ends.",
         Experiment(
             "run the probe environments",
-            "values are wrong on probe 3 (discount) or 6 (time limit)",
+            "values are wrong on probe:3 (discount) or probe:truncation (time limit)",
             "these pass: the targets are right",
         ),
         2.0,

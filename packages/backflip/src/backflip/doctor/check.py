@@ -54,7 +54,7 @@ class Check:
             against them in full.
         says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look
             at this, healthy runs may show it, too. `remark`: a fact about the task or its progress,
-            which counts for the causes and is no sign of a mistake by itself.
+            which counts for the causes and is not a sign of a mistake by itself.
     """
 
     id: str

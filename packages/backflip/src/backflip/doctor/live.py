@@ -1,4 +1,4 @@
-"""Looks at a log again and again while a training writes it, and says what is new."""
+"""Reads a log every few seconds while a training writes it, and reports new findings."""
 
 import math
 import time

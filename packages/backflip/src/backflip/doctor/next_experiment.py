@@ -13,7 +13,7 @@ PART = 0.5  # of the env steps in which it learns
 
 
 def command_of(diagnosis: Diagnosis) -> str:
-    """Return the command of the next experiment; empty if it is no change of settings.
+    """Return the command of the next experiment; empty if it is not a change of settings.
 
     It repeats the run with all of its settings but those of the experiment, for fewer env steps.
     """

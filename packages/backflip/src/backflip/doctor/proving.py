@@ -128,7 +128,7 @@ def prove(
     for number, (cause, change) in enumerate(plans):
         say(number + probed, f"repeating {describe(change)}")
         question = f"is it {cause}? ({describe(change)})" if cause else "what does it do unchanged?"
-        assert repeat is not None  # there are no plans without it
+        assert repeat is not None  # plans are made only if the training can be repeated
         repeated.append(repeat(change, question))
     trials = [
         Trial(*plan, *one, gain_of(repeated[0].returns, one.returns))
@@ -154,7 +154,7 @@ def repetition_of(run: Run, home: Path) -> Repeat:
     """Return a function that repeats a run of ours, in runs of their own.
 
     Raises:
-        UsageError: it is no run of `train`.
+        UsageError: it is not a run of `train`.
     """
     if run.manifest["command"] != "train":
         kind = run.manifest["command"]

@@ -62,7 +62,7 @@ SIGNALS: Mapping[str, Meaning] = {
         "backflip.doctor.identities.target_error(...), or bellman_error(...) with a replay",
     ),
     "action_effect_p": Meaning(
-        "probability that actions without effect look so related to what comes next",
+        "p-value of the hypothesis that actions have no effect on what comes next",
         "backflip.doctor.action_effect.action_effect(...)",
     ),
     "action_match": Meaning(

@@ -21,7 +21,7 @@ NONE = b""
 
 
 class NoPictureError(Exception):
-    """What `render()` returned is no picture."""
+    """What `render()` returned is not a picture."""
 
 
 def encoded(frame: UInt8[np.ndarray, "H W 3"]) -> bytes:
@@ -60,7 +60,7 @@ def frame_of(drawn: Any) -> UInt8[np.ndarray, "H W 3"]:
     """Return what `render()` returned as a colour frame; of a list, the last frame.
 
     Raises:
-        NoPictureError: it is no picture; the message begins with "returned".
+        NoPictureError: it is not a picture; the message begins with "returned".
     """
     if isinstance(drawn, list | tuple) and drawn and np.ndim(drawn[0]) > 1:
         drawn = drawn[-1]

@@ -2,8 +2,8 @@
 
 An environment is made again with a `render_mode` before it is drawn, because many choose how to
 draw in the constructor. Only the rows of a batch that are drawn are made again: the others, and all
-of a run that shows nothing, never start a graphics library. Random numbers are put back after each
-picture, so that an environment steps alike whether it is drawn or not.
+of a run that shows nothing, never start a graphics library. The state of the random generators is
+restored after each picture, so that drawing does not change how an environment steps.
 """
 
 import contextlib
@@ -173,7 +173,7 @@ def _unseen() -> Generator[None]:
     """
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (put back below)
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002  (restored below)
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")

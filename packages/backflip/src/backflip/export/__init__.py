@@ -1,1 +1,1 @@
-"""Policies in a file that needs NumPy only."""
+"""Exports for other programs: policies that need NumPy only, and learned rewards."""

@@ -122,7 +122,7 @@ class LearnedReward:
         """Return the environment with this reward in place of its own; see `RewardEnv`.
 
         Raises:
-            UsageError: it is no `gymnasium.Env`, or its spaces are others than those of the run.
+            UsageError: it is not a `gymnasium.Env`, or its spaces differ from those of the run.
         """
         from backflip.export.reward_env import RewardEnv  # noqa: PLC0415
 
@@ -135,8 +135,8 @@ class LearnedReward:
         `VecTransposeImage`). The true reward is in each `info["true_reward"]`.
 
         Raises:
-            UsageError: Stable-Baselines3 is not installed, this is no `VecEnv`, or its spaces are
-                others than those of the run.
+            UsageError: Stable-Baselines3 is not installed, `vec_env` is not a `VecEnv`, or its
+                spaces differ from those of the run.
         """
         from backflip.export.reward_vec_env import reward_vec_env  # noqa: PLC0415
 
@@ -261,7 +261,9 @@ def load_learned_reward(run: Run, seed: int | None = None) -> LearnedReward:
     except DAMAGED as error:
         raise DamagedFile(f"run `{run.short}` was not written by this backflip") from error
     if any(array.shape[:1] != (len(run.seeds),) for array in arrays.values()):
-        raise DamagedFile(f"`{path}` is damaged: its reward model has not one row for each seed")
+        raise DamagedFile(
+            f"`{path}` is damaged: its reward model does not have one row for each seed"
+        )
     if config.reward_model in REWARD_MODELS:
         _refuse_other_size(path, arrays, spec)
     model = make_reward_model(config.reward_model, spec, config.labels, config.clip_length)

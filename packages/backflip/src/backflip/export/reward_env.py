@@ -21,14 +21,14 @@ TRUE_REWARD = "true_reward"  # in `info`
 class RewardEnv(Base):
     """Gives the learned reward of every step; the true one is in `info["true_reward"]`.
 
-    It is no `gymnasium.RewardWrapper`, because a learned reward needs observations and action.
+    It is not a `gymnasium.RewardWrapper`, because a learned reward needs observations and action.
 
     Args:
         env: the environment, without wrappers that change observations or actions.
         reward: the learned reward.
 
     Raises:
-        UsageError: `env` is no `gymnasium.Env`, or its spaces are others than those of the reward.
+        UsageError: `env` is not a `gymnasium.Env`, or its spaces differ from those of the reward.
     """
 
     def __init__(self, env: Any, reward: LearnedReward) -> None:

@@ -1,6 +1,6 @@
 """A `VecEnv` of Stable-Baselines3 with a learned reward in place of its own.
 
-Stable-Baselines3 is no dependency: it is imported by name, when a `VecEnv` is wrapped.
+Stable-Baselines3 is not a dependency: it is imported by name, when a `VecEnv` is wrapped.
 """
 
 import importlib

@@ -29,7 +29,6 @@ from runshelf.store.files import disk_errors
 from runshelf.store.run import Run
 from runshelf.store.writing import write_whole
 
-MOST_STAGES = 6  # side by side
 BETWEEN = {0.0: "before", 0.25: "a quarter", 0.5: "half way", 0.75: "three quarters", 1.0: "after"}
 
 

@@ -108,7 +108,7 @@ def said_by(one: Asked, given: Given) -> Said:
     """Return what an answer says.
 
     Raises:
-        Refused: it is no answer to this prompt.
+        Refused: it is not an answer to this prompt.
     """
     if one.kind == "compare":
         return Said({one.query: checked_answer(given)}, {})
@@ -170,7 +170,7 @@ def keep_marks(connection: Any, one: Asked, marks: Sequence[Any], who: str) -> N
     """Keep what `who` has said of a set so far.
 
     Raises:
-        Refused: they are no marks of this set.
+        Refused: they are not marks of this set.
     """
     if not _are_marks(one, marks):
         raise Refused("invalid", f"{_brief(marks)} are not marks (expected {_wanted_marks(one)})")

@@ -135,7 +135,7 @@ def scaled_frames(strip: bytes, film: Film, size: Size) -> UInt8[np.ndarray, "F 
     try:
         picture = Image.open(io.BytesIO(strip), formats=["WEBP"]).convert("RGB")
     except Exception as error:
-        raise DamagedFile(f"the film `{film.file}` is no picture") from error
+        raise DamagedFile(f"the film `{film.file}` is not a picture") from error
     rows = -(-film.frames // film.columns)
     if (film.columns * film.width, rows * film.height) != picture.size:
         raise DamagedFile(f"the film `{film.file}` has another size")

@@ -43,11 +43,12 @@ def single_head(
 ) -> SingleHead:
     """Return the network for the observations of `spec`.
 
-    spec: the environment's spaces.
-    outputs: number of outputs.
-    hidden: widths of the hidden layers, for vectors and `flat`.
-    head_gain: gain of the orthogonal weights of the last layer.
-    pixels: the network for images, or a user's.
+    Args:
+        spec: the environment's spaces.
+        outputs: number of outputs.
+        hidden: widths of the hidden layers, for vectors and `flat`.
+        head_gain: gain of the orthogonal weights of the last layer.
+        pixels: the network for images, or a user's.
     """
     body = torso(spec, hidden, pixels, tanh_torso)
 

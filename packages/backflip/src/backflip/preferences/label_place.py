@@ -17,7 +17,7 @@ def refuse_links(path: Path) -> None:
     """Refuse a label file if SQLite would write elsewhere, or wait for another process.
 
     Raises:
-        DamagedFile: the file, or one that SQLite keeps beside it, is no regular file, or has a
+        DamagedFile: the file, or one that SQLite keeps beside it, is not a regular file, or has a
             second name.
     """
     for end in _BESIDE:

@@ -424,7 +424,7 @@ def _check_label(label: NewLabel) -> None:
     if label.answer not in ANSWERS:
         hint = did_you_mean(label.answer, ANSWERS)
         expected = ", ".join(f"`{answer}`" for answer in ANSWERS)
-        raise UsageError(f"`{label.answer}` is no answer (expected {expected}){hint}")
+        raise UsageError(f"`{label.answer}` is not an answer (expected {expected}){hint}")
     if not (math.isfinite(label.seconds) and label.seconds >= 0):
         raise UsageError(f"`seconds` must be finite and at least 0, got {label.seconds}")
 

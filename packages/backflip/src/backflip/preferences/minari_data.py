@@ -32,7 +32,9 @@ def read_minari(name: str, spec: EnvSpec) -> Trajectories:
             fit the environment.
     """
     if not _ID.fullmatch(name) or ".." in name:
-        raise UsageError(f"`{PREFIX}{name}` is no id of a Minari data set; try minari list local")
+        raise UsageError(
+            f"`{PREFIX}{name}` is not the id of a Minari data set; try minari list local"
+        )
     try:
         minari: Any = importlib.import_module("minari")
     except ModuleNotFoundError as error:

@@ -22,7 +22,7 @@ class Due(NamedTuple):
 
     @property
     def others(self) -> list[int]:
-        """The queries that are no fresh pairs."""
+        """The queries that are not fresh pairs."""
         return [every - fresh for every, fresh in zip(*self, strict=True)]
 
 

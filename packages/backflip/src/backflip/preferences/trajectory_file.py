@@ -143,7 +143,7 @@ def rewards(array: np.ndarray) -> np.ndarray:
     """Return rewards as float32.
 
     Raises:
-        UsageError: they are no finite numbers, one for each step.
+        UsageError: they are not finite numbers, one for each step.
     """
     if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise UsageError("`rewards` must be one finite number for each step")
@@ -217,7 +217,7 @@ def _parsed(file: Any) -> _Header | None:
 
 
 def _refuse_other_lengths(headers: Mapping[str, _Header]) -> None:
-    """Refuse fields that have not one row for each step, and files without steps.
+    """Refuse fields that do not have one row for each step, and files without steps.
 
     Raises:
         UsageError: it is such a file.

@@ -3,7 +3,7 @@
 Every candidate that suits the environment is fitted to all labels of a seed, with the same keys,
 and the one of largest log evidence is used. Evidences are comparable, because all candidates give
 probabilities to the same labels by the same ordinal model and are fitted in the same way; their
-representations are fitted without labels. The network has no evidence, so it is no candidate. A
+representations are fitted without labels. The network has no evidence, so it is not a candidate. A
 collapsed representation (`backflip.rewards.representations.collapse`) is used only if all are.
 """
 

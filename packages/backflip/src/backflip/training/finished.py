@@ -30,7 +30,7 @@ def result_of(run: Run) -> Result | None:
     try:
         return with_more(Result.from_json(run.folder, event["result"]), run)
     except (KeyError, TypeError) as error:
-        raise UsageError(f"run `{run.ulid}` has finished, and recorded no result") from error
+        raise UsageError(f"run `{run.short}` has finished, but recorded no result") from error
 
 
 def with_more(result: Result, run: Run) -> Result:

@@ -150,7 +150,7 @@ def refuse_without_policy(run: Run) -> None:
     if not has_checkpoint(run.folder / POLICY):
         kind = run.manifest["command"]
         raise UsageError(
-            f"run `{run.ulid}` of kind `{kind}` has no policy: runs of train and teach save one "
+            f"run `{run.short}` of kind `{kind}` has no policy: runs of train and teach save one "
             "after their first phase"
         )
 
@@ -178,7 +178,7 @@ def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
         raise UsageError(f"run `{run}` has no seed {seed}; it has {_listed(seeds)}")
     row = seeds.index(seed) if seed is not None else 0
     if not all(array.shape[:1] == (len(seeds),) for array in loaded.arrays.values()):
-        raise DamagedFile(f"`{path}` is damaged: it has not one row for each seed")
+        raise DamagedFile(f"`{path}` is damaged: it does not have one row for each seed")
     arrays = {name: np.asarray(array[row]) for name, array in loaded.arrays.items()}
     # The shapes are compared before memory is taken for them.
     unflatten(jax.eval_shape(lambda: algorithm.policy(algorithm.init(0))), arrays)

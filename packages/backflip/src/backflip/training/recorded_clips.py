@@ -126,7 +126,7 @@ def kept_clips(path: Path, spec: EnvSpec, length: int) -> list[Clip]:
     arrays = load_arrays(path).arrays
     kinds = {name: (array.shape[1:], array.dtype) for name, array in arrays.items()}
     if kinds != _kinds(spec, length):
-        raise DamagedFile(f"`{path}` has not the clips of this run: restore it from a copy")
+        raise DamagedFile(f"`{path}` does not hold the clips of this run: restore it from a copy")
     count = len(arrays["lived"])
     return [from_arrays({name: x[row] for name, x in arrays.items()}) for row in range(count)]
 

@@ -72,6 +72,9 @@ def train(
         report: progress callback, called after each of about 20 phases, and every few seconds
             outside JAX.
 
+    Returns:
+        The result: the run's folder and id, and the mean true return of each seed's final policy.
+
     Raises:
         UsageError: an argument is invalid; no run was created.
         EnvironmentFailed: the environment returned invalid data; all finished phases are saved.

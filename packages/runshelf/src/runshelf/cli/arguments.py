@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import math
 import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, final
@@ -117,6 +118,11 @@ def run_info(options: argparse.Namespace) -> "RunInfo":
 def home(options: argparse.Namespace) -> Path:
     """Return the home: the folder whose `runs/` holds the runs."""
     return Path(options.home or variable("HOME") or ".")
+
+
+def attended(options: argparse.Namespace) -> bool:
+    """Return whether a person at a terminal can answer."""
+    return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def whole(least: int, most: int, example: int) -> Callable[[str], int]:

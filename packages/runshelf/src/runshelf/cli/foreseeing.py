@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runshelf.cli.arguments import RUN, add_command, add_output, home
+from runshelf.cli.arguments import RUN, add_command, add_output, attended, home
 from runshelf.errors import UsageError, did_you_mean
 from runshelf.terminal_text import put
 
@@ -81,11 +81,6 @@ def _premortem(options: argparse.Namespace) -> "Outcome":
     return _one(options, run)
 
 
-def attended(options: argparse.Namespace) -> bool:
-    """Return whether a person at a terminal can answer."""
-    return not options.json and sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def _before(options: argparse.Namespace, run: "Run") -> "Outcome":
     from runshelf.worklog.premortems import write_premortem
 
@@ -114,7 +109,7 @@ def ask_prediction(seconds: float | None = None) -> "tuple[float, list[Risk]] | 
     """Ask on the terminal how surprising a failure would be, and what might go wrong.
 
     Args:
-        seconds: how long to wait for the first key; None to wait for ever.
+        seconds: how long to wait for the first key; None for no limit.
 
     Returns:
         The surprise, from 0 to 1, and the risks; None if the person skips it or does not answer.

@@ -43,7 +43,7 @@ def watching(
         run: the id of the run if it is resumed.
 
     Raises:
-        UsageError: a rule or a way to send alerts is wrong.
+        UsageError: a rule or a channel is wrong.
     """
     if not options.alerts and not options.alerts_to:
         return contextlib.nullcontext()

@@ -1,1 +1,1 @@
-"""Comparison of two runs."""
+"""Comparisons: two runs line by line, and sides over their seeds with statistics."""

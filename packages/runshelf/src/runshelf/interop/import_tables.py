@@ -88,7 +88,7 @@ def _csv_files(path: Path) -> list[Path]:
             walked = os.walk(path, followlinks=False)
             files = (Path(at) / name for at, _, names in walked for name in sorted(names))
             named = (one for one in files if one.suffix == ".csv" and not one.is_symlink())
-            found = [one for one in named if one.is_file()]  # reading a pipe would wait for ever
+            found = [one for one in named if one.is_file()]  # reading a pipe would never end
     found = [one for one in found if not one.name.endswith(_LOGS)]
     if len(found) > _MOST_FILES:
         raise UsageError(f"`{path}` has more than {_MOST_FILES} CSV files: name a subfolder")

@@ -18,6 +18,7 @@ from typing import NamedTuple, final
 from runshelf.errors import DamagedFile
 from runshelf.store.files import disk_errors
 from runshelf.store.home import OBJECTS, has_runs, make_shared, old_shared, shared
+from runshelf.store.writing import write_all
 
 _CHUNK = 1 << 20
 _HASH = re.compile("[0-9a-f]{64}")
@@ -106,7 +107,7 @@ def _store_bytes(home: Path, data: bytes) -> str:
     if not _is_there(object_path(home, sha256), sha256, len(data)):
         target = _own_path(home, sha256)
         with _partial(target.parent) as (descriptor, partial):
-            _write(descriptor, data)
+            write_all(descriptor, data)
             _finish(descriptor, partial, target)
     return sha256
 
@@ -130,7 +131,7 @@ def _copy(source: int, target: int | None) -> tuple[str, int]:
         digest.update(chunk)
         size += len(chunk)
         if target is not None:
-            _write(target, chunk)
+            write_all(target, chunk)
     return digest.hexdigest(), size
 
 
@@ -191,9 +192,3 @@ def _finish(descriptor: int, partial: Path, target: Path) -> None:
     os.fchmod(descriptor, 0o444)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial.replace(target)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

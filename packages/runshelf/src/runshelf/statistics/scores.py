@@ -37,7 +37,8 @@ class Scores:
         """Return the scores in a matrix of seeds x environments.
 
         Raises:
-            ValueError: the matrix has not two dimensions, or not one column for each environment.
+            ValueError: the matrix does not have two dimensions, or does not have one column for
+                each environment.
         """
         matrix = np.asarray(matrix, float)
         if matrix.ndim != 2:

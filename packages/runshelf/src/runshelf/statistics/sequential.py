@@ -89,7 +89,7 @@ class SequentialState(NamedTuple):
     Attributes:
         looks_done: the looks whose runs are complete.
         decisions: for each pair whether the first group's mean is better (higher) or worse. "equal"
-            means that no difference was found in all looks; it is no proof of equality.
+            means that no difference was found in all looks; it is not a proof of equality.
         decided_at: the look of each decision; no entry for an undecided pair.
         needed: how many further runs each group needs before the next look; empty at the end.
     """

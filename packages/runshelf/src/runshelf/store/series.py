@@ -254,7 +254,7 @@ def _seeds(
     """Yield each seed and the positions of its rows; None stands for rows without a seed."""
     none = Column(np.zeros(0, np.int64), np.zeros(0))
     seed, has = columns.get(SEED, none).at(rows)
-    has = has & np.isfinite(seed)  # a seed logged as NaN or infinity is no seed
+    has = has & np.isfinite(seed)  # a seed logged as NaN or infinity is not a seed
     seeded = np.flatnonzero(has)
     ordered = seeded[np.argsort(seed[seeded], kind="stable")]
     starts = np.flatnonzero(np.diff(seed[ordered])) + 1

@@ -138,7 +138,7 @@ def copy_file(source: Path, folder: Path, path: str) -> bool:
             target = _create(at, name, os.O_WRONLY, 0o666)
             try:
                 while chunk := os.read(file, _CHUNK):
-                    _write(target, chunk)
+                    write_all(target, chunk)
             finally:
                 os.close(target)
         return True
@@ -280,23 +280,6 @@ def touch(folder: Path, path: str = "", moment: float | None = None) -> bool:
     return False
 
 
-def refuse_unsafe(folder: Path, path: str) -> None:
-    """Refuse what is no regular file with a single name, before another library opens it.
-
-    A missing file is fine. SQLite opens files by their path, for example.
-
-    Raises:
-        DamagedFile: it is a link, a pipe, a folder or the like, or has another name.
-        UserFacingError: it cannot be looked at.
-    """
-    with (
-        disk_errors(folder / path),
-        suppress(FileNotFoundError),
-        _at(folder, path) as (at, name),
-    ):
-        _refuse(_status(at, name), folder / path)
-
-
 @contextmanager
 def _at(folder: Path, path: str) -> Generator[tuple[int, str], None, None]:
     """Yield a descriptor of the folder that holds a file, and the file's name."""
@@ -331,7 +314,7 @@ def _write_new(at: int, name: str, data: bytes, mode: int, synced: bool) -> None
         os.unlink(name, dir_fd=at)
     descriptor = _create(at, name, os.O_WRONLY, mode)
     try:
-        _write(descriptor, data)
+        write_all(descriptor, data)
         if synced:
             os.fsync(descriptor)
     except OSError:
@@ -347,7 +330,8 @@ def _create(at: int, name: str, flags: int, mode: int) -> int:
     return os.open(name, flags | os.O_CREAT | os.O_EXCL | _FLAGS, mode, dir_fd=at)
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all bytes to an open file; one `os.write` may write only some."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]

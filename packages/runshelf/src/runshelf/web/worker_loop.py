@@ -45,7 +45,7 @@ def answer_requests(handle: Handle) -> None:
     """
     _limit_memory()
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is not an answer
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def work() -> None:

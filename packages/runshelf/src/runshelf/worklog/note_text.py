@@ -133,7 +133,7 @@ def _hash_of(text: str) -> str:
 
 
 def _moment(heading: re.Match[str]) -> float | None:
-    """Return the time of a heading, local time without an offset; None if it is no time."""
+    """Return the time of a heading, local time without an offset; None if it is not a time."""
     try:
         moment = datetime.fromisoformat(f"{heading['date']} {heading['clock'] or '00:00'}")
         if heading["offset"]:

@@ -1,7 +1,7 @@
 """Premortems: what a person expects of a run before it ends, and what came true.
 
 They are lines of `premortem.jsonl` in the run's folder; nothing is ever changed there. The newest
-prediction counts. One that was written after the run's end is kept, but is no forecast.
+prediction counts. One that was written after the run's end is kept, but is not a forecast.
 
 Source: Matthew Rahtz, "Lessons Learned Reproducing a Deep Reinforcement Learning Paper", 2018,
 footnote 2. Brier, Monthly Weather Review 78, 1950.
@@ -43,7 +43,7 @@ class Premortem(NamedTuple):
         time: when it was written, in Unix seconds.
         failure: the probability that the run fails: 1 minus how surprising that would be.
         risks: what may go wrong.
-        is_late: whether the run was over already, so that it is no forecast.
+        is_late: whether the run was over already, so that it is not a forecast.
         has_outcome: whether the outcome is known.
         failed: whether the run failed, if that is known.
         came_true: what went wrong, as in `risks`, and what was not expected.

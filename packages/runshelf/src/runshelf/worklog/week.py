@@ -92,7 +92,7 @@ def begin_of(text: str, now: float) -> float:
     except (ValueError, OverflowError, OSError):
         begin = None
     if begin is None or begin > now:
-        said = "lies in the future" if begin else "is no time"
+        said = "lies in the future" if begin else "is not a time"
         raise UsageError(f"`--since {text}` {said}; try week, today, 7d, 2w or 2026-11-23")
     return begin
 

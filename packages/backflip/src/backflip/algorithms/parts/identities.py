@@ -1,6 +1,6 @@
 """How far an update is from the equations that it must satisfy, as metrics.
 
-The equations are those of `backflip.core.identities`. Only a part of the rows is looked at, so that
+The equations are those of `backflip.core.identities`. Only a part of the rows is checked, so that
 it takes less than a hundredth of the time of the update.
 """
 
@@ -20,8 +20,8 @@ from backflip.core.identities import advantage_errors, target_errors
 from backflip.core.types import Transition
 from backflip.networks.layers import Params
 
-ROWS_BETWEEN = 4096  # env steps of all environments between two rollouts that are looked at
-PART = 100  # one of so many rows of the minibatches of an update is looked at
+ROWS_BETWEEN = 4096  # env steps of all environments between two checked rollouts
+PART = 100  # one of so many rows of the minibatches of an update is checked
 MOST = 64  # rows
 
 
@@ -38,7 +38,7 @@ def rollout_identities(
 ) -> Metrics:
     """Return the largest errors of advantages and value targets, and what each module moved.
 
-    All are NaN if it is not their turn.
+    All are NaN except in one update for each `ROWS_BETWEEN` env steps.
 
     Args:
         actor: the actor of the batch.
@@ -51,7 +51,7 @@ def rollout_identities(
         gae_lambda: λ.
     """
 
-    def look() -> Metrics:
+    def measure() -> Metrics:
         following, known = _successors(actor, state, batch)
         stream = (batch.reward, batch.extra.value, following, batch.terminated, batch.truncated)
         options = {"discount": discount, "gae_lambda": gae_lambda}
@@ -64,11 +64,11 @@ def rollout_identities(
             **module_ratios(actor, state.params, params),
         }
 
-    def pass_by() -> Metrics:
-        return {name: jnp.full((), jnp.nan) for name in jax.eval_shape(look)}
+    def skip() -> Metrics:
+        return {name: jnp.full((), jnp.nan) for name in jax.eval_shape(measure)}
 
     every = -(-ROWS_BETWEEN // batch.valid.size)
-    return jax.lax.cond(updates % every == 0, look, pass_by)
+    return jax.lax.cond(updates % every == 0, measure, skip)
 
 
 def _successors(
@@ -92,7 +92,7 @@ def _successors(
 
 
 def rows_to_check(batch: Transition) -> Transition:
-    """Return the first rows of the first minibatch (axes U, B): those that are looked at."""
+    """Return the first rows of the first minibatch (axes U, B): the rows that are checked."""
     count = min(MOST, batch.valid.shape[1], max(1, batch.valid.size // PART))
 
     def first(x: Array) -> Array:

@@ -47,7 +47,7 @@ CHECKS = (
     Check(
         "ENV-ACTIONS",
         "actions have no visible effect",
-        "probability that actions without effect look so related to the next observation and the "
+        "p-value of the hypothesis that actions have no effect on the next observation and the "
         f"reward, over all estimates so far, from {FEWEST} estimates on",
         _no_effect,
         ("action_effect_p",),

@@ -149,7 +149,7 @@ CHECKS = (
         "above",
         "identity",
         "The loss compares two different functions, such as two dropout masks. Noise of this kind "
-        "can also regularise: compare a run with it and one without before you keep the mend.",
+        "can also regularise: compare a run with it and one without before you keep the fix.",
         {"branches-differ": 0.98, "reward-model": 0.05},
         _RAHTZ,
         limit=WRONG,

@@ -152,7 +152,7 @@ def _level_high(log: Log) -> Running | None:
 def _level_low(log: Log) -> Running | None:
     """Return the best level: values start near 0 and must come up, sooner or later.
 
-    Slow values are no mistake, so that the best one until now counts from the first look on.
+    Slow values are not a mistake, so that the best one until now counts from the first look on.
     """
     found = level(log)
     best = found and or_none(after(log, EARLY, largest(smoothed(log, found))))

@@ -1,1 +1,1 @@
-"""Finds mistakes in programs that learn by reinforcement, without running them."""
+"""Finds mistakes in reinforcement learning programs without running them."""

@@ -83,7 +83,10 @@ def lint_text(path: Path, text: str, rules: Iterable[Rule] = RULES) -> list[Find
 
 
 def _why(error: Exception) -> str:
-    """Return where a program is no Python, and why; newer syntax is wrong to an older Python."""
+    """Return where a program is not valid Python, and why.
+
+    Syntax that is newer than the running Python counts as an error.
+    """
     if not isinstance(error, SyntaxError):
         return f": {error or 'too much is nested in it'}"
     if error.lineno is None:  # of the whole file: a null byte

@@ -64,7 +64,7 @@ class Source:
         return any(name.partition(".")[0] in packages for name in self.imports.values())
 
     def dotted(self, node: ast.AST) -> str:
-        """Return what an expression names, `torch.nn.functional.relu`; empty if it is no name.
+        """Return what an expression names, `torch.nn.functional.relu`; empty if it is not a name.
 
         `self.q.target` is `self.q.target`.
         """
@@ -351,3 +351,18 @@ def _factors(node: ast.expr) -> list[ast.expr]:
 def _is_usual_discount(node: ast.expr) -> bool:
     value = number(node) if isinstance(node, ast.Constant) else None
     return value is not None and SMALLEST_DISCOUNT <= value < 1
+
+
+def calls_method(call: ast.Call, name: str) -> bool:
+    """Return whether a call is of a method with this name."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == name
+
+
+def made_by(value: ast.expr) -> str:
+    """Return the name of the function or class that makes a value; empty for others."""
+    return written(value.func) if isinstance(value, ast.Call) else ""
+
+
+def is_false(node: ast.AST | None) -> bool:
+    """Return whether an expression is the literal False."""
+    return isinstance(node, ast.Constant) and node.value is False

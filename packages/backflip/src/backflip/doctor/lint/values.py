@@ -76,7 +76,7 @@ def default_numbers(source: Source, function: Function) -> dict[str, float]:
     known = source.constants
     found: dict[str, float] = {}
     for name, default in defaults(function).items():
-        values = {_value(one, known) for one in (default, *_given(source, function, name))}
+        values = {value_of(one, known) for one in (default, *_given(source, function, name))}
         only = values.pop() if len(values) == 1 else None
         if only is not None:
             found[name] = only
@@ -96,7 +96,8 @@ def _given(source: Source, function: Function, name: str) -> Iterator[ast.expr]:
             yield given
 
 
-def _value(node: ast.expr, known: dict[str, float]) -> float | None:
+def value_of(node: ast.expr, known: dict[str, float]) -> float | None:
+    """Return the number that an expression is, or that its name is known to be."""
     return known.get(written(node)) if written(node) else number(node)
 
 

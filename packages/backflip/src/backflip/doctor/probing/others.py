@@ -126,7 +126,7 @@ def _one(found: Any, method: str) -> float:
     """Return what a method of the learner gave for one observation, as a number.
 
     Raises:
-        UserFacingError: it is no number, or more than one.
+        UserFacingError: it is not a number, or more than one.
     """
     try:
         # Arrays of any library have `item`, and NumPy cannot read some, as those with gradients.

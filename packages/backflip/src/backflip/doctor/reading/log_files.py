@@ -280,7 +280,7 @@ def _of_csv(path: Path, table: Csv, notes: list[str]) -> dict[str, Logged]:
 def _without_numbers(
     path: Path, rows: Sequence[Mapping[str, float | str]], axis: str | None
 ) -> list[str]:
-    """Return sentences about env steps, and about all values, that are no finite numbers."""
+    """Return sentences about env steps, and about all values, that are not finite numbers."""
     first: dict[str, float | str] = {}
     finite = set[str]()
     for row in rows:
@@ -289,7 +289,7 @@ def _without_numbers(
     held = {name: f"`{name}` holds `{str(x)[:MOST_SHOWN]}`" for name, x in first.items()}
     steps, said = held.pop(axis or "", ""), list[str]()
     if steps and axis not in finite:
-        said.append(f"`{path.name}`: no row has env steps: {steps}, which is no finite number")
+        said.append(f"`{path.name}`: no row has env steps: {steps}, which is not a finite number")
     if rows and not finite - {axis}:
         shown = ", ".join([*held.values()][:MOST_COLUMNS]) or "all cells are empty"
         more = f", and {len(held) - MOST_COLUMNS} more" if len(held) > MOST_COLUMNS else ""

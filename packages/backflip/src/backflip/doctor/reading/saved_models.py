@@ -56,7 +56,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _unneeded(path: Path) -> list[int]:
-    """Return the sizes of what acting does not need, in bytes; empty if it is no saved model."""
+    """Return the sizes of what acting does not need, in bytes; empty if it is not a saved model."""
     try:
         if path.suffix == ".pkl" and REPLAY in path.name:
             return [path.stat().st_size]

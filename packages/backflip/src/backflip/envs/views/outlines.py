@@ -37,7 +37,7 @@ def outline(
 
 
 def vertices_of(model: Any, geom: int) -> Float[np.ndarray, "V 3"]:
-    """Return the vertices of a geom's mesh; none if it is no mesh."""
+    """Return the vertices of a geom's mesh; none if it is not a mesh."""
     mesh = int(model.geom_dataid[geom])
     if int(model.geom_type[geom]) != MESH:
         return np.zeros((0, 3))

@@ -206,7 +206,7 @@ class _Kept:
 
     @classmethod
     def of(cls, model: Any, normals: Float[np.ndarray, "G 3"], sight: Sight) -> "_Kept":
-        """Choose them; a ground and planes that face the person are no parts."""
+        """Choose them; a ground and planes that face the person are not parts."""
         faces = np.abs(normals @ sight.toward) > 1 - PARALLEL
         ground = (normals @ sight.axes[1] > 1 - PARALLEL) & (sight is not FROM_ABOVE)
         backdrop = (model.geom_type == PLANE) & (faces | ground)

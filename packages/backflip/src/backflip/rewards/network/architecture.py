@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from backflip.networks.layers import Params, affine, dense
+from backflip.networks.single_head import action_outputs
 from backflip.networks.torsos import convolve
 from backflip.rewards.inputs import (
     SMALL_SIDE,
@@ -49,7 +50,7 @@ class Standardiser(NamedTuple):
 
 def initial_network(spec: EnvSpec, rng: np.random.Generator) -> Params:
     """Return initial weights of one member."""
-    gain, actions = float(np.sqrt(2)), _action_size(spec)
+    gain, actions = float(np.sqrt(2)), action_outputs(spec)
     if spec.is_pixels:
         side, channels = SMALL_SIDE, 2 * frame_channels(spec)
         for stride in STRIDES:
@@ -100,10 +101,6 @@ def squared_weights(params: Params) -> Float[Array, ""]:
     """Return the sum of all squared weights; biases are left out."""
     layers = [*params["filters"], *params["body"], params["head"]]
     return sum((jnp.square(layer["w"]).sum() for layer in layers), jnp.zeros(()))
-
-
-def _action_size(spec: EnvSpec) -> int:
-    return spec.action.n if isinstance(spec.action, Discrete) else spec.action.shape[0]
 
 
 def _leaky(x: Array) -> Array:

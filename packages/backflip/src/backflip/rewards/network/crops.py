@@ -15,7 +15,7 @@ Source: Park et al. 2022, arXiv:2203.10050 (SURF), section 4.2. Departures:
   a piece without it would have a wrong answer. SURF's tasks have no ends;
 - ties are not cropped: equal sums over whole clips do not make sums over pieces equal.
 
-Crops are no labels: bootstrap samples, held-out labels, scales and metrics have whole labels only.
+Crops are not labels: bootstrap samples, held-out labels, scales and metrics have whole labels only.
 """
 
 import math

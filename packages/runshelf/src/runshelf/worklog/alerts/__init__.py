@@ -1,1 +1,1 @@
-"""Alerts: rules over runs, and the ways by which their messages are sent."""
+"""Alerts: rules over runs, and the channels on which their messages are sent."""

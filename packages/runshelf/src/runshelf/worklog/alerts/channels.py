@@ -1,6 +1,6 @@
-"""The ways by which alerts are sent: desktop, a command, SMTP, a webhook.
+"""The channels on which alerts are sent: desktop, a command, SMTP, a webhook.
 
-Nothing here runs in the process of a run, and each way has a time limit. Passwords come from
+Nothing here runs in the process of a run, and each channel has a time limit. Passwords come from
 environment variables. No message of an error has an address with a secret in it.
 """
 
@@ -38,7 +38,7 @@ class NotSent(UserFacingError):
 
 @final
 class Channel(NamedTuple):
-    """A way to send alerts.
+    """A channel on which alerts are sent.
 
     Attributes:
         name: what messages call it; never a secret.
@@ -50,7 +50,7 @@ class Channel(NamedTuple):
 
 
 def channel_of(text: str, environ: Mapping[str, str]) -> Channel | None:
-    """Return the channel with a text; None for the terminal, which is always told.
+    """Return the channel with a text; None for the terminal, which always gets alerts.
 
     Raises:
         UsageError: the text names no channel, or what the channel needs is missing.
@@ -68,7 +68,7 @@ def channel_of(text: str, environ: Mapping[str, str]) -> Channel | None:
         return _smtp(_split(text), environ)
     if kind in ("http", "https"):
         return _webhook(text, _split(text))
-    raise UsageError(f"`--to {kind[:40]}` is not a way to send alerts (expected {KINDS})")
+    raise UsageError(f"`--to {kind[:40]}` is not a channel for alerts (expected {KINDS})")
 
 
 def send(channel: Channel, lines: Sequence[str]) -> None:
@@ -117,9 +117,9 @@ def _from_environment(name: str, environ: Mapping[str, str]) -> Channel:
     try:
         found = channel_of(value, environ)
     except UsageError:
-        raise UsageError(f"the variable `{name[:60]}` is not a way to send alerts") from None
+        raise UsageError(f"the variable `{name[:60]}` is not a channel for alerts") from None
     if found is None:
-        raise UsageError(f"the variable `{name[:60]}` names the terminal, which is told anyway")
+        raise UsageError(f"the variable `{name[:60]}` names the terminal, which always gets alerts")
     return found._replace(name=f"env:{name}")
 
 
@@ -176,7 +176,7 @@ def _run(argv: Sequence[str]) -> None:
 def _split(text: str) -> SplitResult:
     try:
         found = urlsplit(text)
-        _ = found.port  # raises if it is no number
+        _ = found.port  # raises if it is not a number
     except ValueError:
         found = None
     if found is None or not found.hostname:

@@ -27,7 +27,7 @@ Show = Callable[[str], object]
 
 @contextlib.contextmanager
 def watched(
-    home: Path, rules: Sequence[str], ways: Sequence[str], show: Show, run: str | None = None
+    home: Path, rules: Sequence[str], channels: Sequence[str], show: Show, run: str | None = None
 ) -> Generator[None, None, None]:
     """Watch the run that this process records in the block; wait for its last alerts at the end.
 
@@ -36,11 +36,11 @@ def watched(
     Args:
         home: the home of the run.
         rules: valid rules, as of `alerts --rule`.
-        ways: valid ways to send alerts, as of `alerts --to`.
+        channels: where to send alerts, valid, as of `alerts --to`.
         show: shows one line to the user; it is called by another thread.
         run: the id of the run if it is resumed; None if it is new.
     """
-    asked = {"rules": list(rules), "ways": list(ways), "run": run}
+    asked = {"rules": list(rules), "channels": list(channels), "run": run}
     asked |= {"home": str(home.absolute()), "recorder": process()._asdict()}
     try:
         companion = _Companion(json.dumps(asked), show)

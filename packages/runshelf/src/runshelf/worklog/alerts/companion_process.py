@@ -61,7 +61,7 @@ def _watch(asked: Mapping[str, Any], recorder: Recorder) -> None:
     run = _find(home, Process(**asked["recorder"]), asked["run"], recorder)
     if run is None:
         return
-    watch = watch_of(home, asked["rules"], asked["ways"], runs=[run])
+    watch = watch_of(home, asked["rules"], asked["channels"], runs=[run])
     with open_index(home) as index:
         follow(watch, index, _report, recorder.wait)
 

@@ -81,7 +81,7 @@ def rule_of(text: str) -> Rule | None:
     """Return the rule with a text; None for `budget`, which is about no single run.
 
     Raises:
-        UsageError: it is no rule.
+        UsageError: it is not a rule.
     """
     said = " ".join(text.split())
     simple = {"nan": _nan, "failure": _failure, "end": _end, "finding": _finding}

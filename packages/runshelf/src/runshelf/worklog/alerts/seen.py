@@ -56,7 +56,7 @@ def seen_of_run(row: RunRow) -> Seen:
 
 
 def is_log(name: str) -> bool:
-    """Return whether a name is that of logs of another program: a path that is no run."""
+    """Return whether a name is that of logs of another program: a path that is not a run."""
     path = Path(name)
     with suppress(OSError, ValueError):
         return path.exists() and not (path / _MANIFEST).is_file()

@@ -1,4 +1,4 @@
-"""Looks at runs again and again, and tells each alert once, outside quiet hours."""
+"""Checks runs every few seconds, and sends each alert once, outside quiet hours."""
 
 import os
 import re
@@ -77,7 +77,7 @@ class Watch:
     Args:
         home: the home.
         rules: rules about runs.
-        channels: ways to send alerts, besides what the caller does with them.
+        channels: where to send alerts, besides what the caller does with them.
         runs: the ids of the runs to look at; without any, and without logs, all runs.
         logs: logs of other programs.
         quiet: hours in which nothing is sent.
@@ -155,7 +155,7 @@ class Watch:
 def watch_of(
     home: Path,
     rules: Sequence[str],
-    ways: Sequence[str],
+    channels: Sequence[str],
     *,
     runs: Sequence[str] = (),
     logs: Sequence[str] = (),
@@ -166,13 +166,13 @@ def watch_of(
     Args:
         home: the home.
         rules: the rules, as of `alerts --rule`.
-        ways: the ways to send alerts, as of `alerts --to`.
+        channels: where to send alerts, as of `alerts --to`.
         runs: the ids of the runs to look at; without any, and without logs, all runs.
         logs: folders and files of logs of other programs.
         quiet: the quiet hours.
 
     Raises:
-        UsageError: a text is no rule, no way, or no span of the day, or a rule cannot be about
+        UsageError: a text is not a rule, a channel or a span of the day, or a rule cannot be about
             logs.
     """
     only_logs = bool(logs) and not runs
@@ -182,11 +182,11 @@ def watch_of(
             f"`{of_runs[0]}` is about runs that are recorded; of logs, alerts tell nan, stall and "
             "limits of metrics"
         )
-    channels = [channel_of(text, os.environ) for text in ways]
+    wanted = [channel_of(text, os.environ) for text in channels]
     return Watch(
         home,
         [rule for rule in found if rule],
-        [channel for channel in channels if channel],
+        [channel for channel in wanted if channel],
         runs=runs,
         logs=[Logs(Path(name)) for name in logs],
         quiet=None if quiet is None else quiet_of(quiet),
@@ -201,7 +201,7 @@ def follow(
     wait: Callable[[float], object] = time.sleep,
     pause: float = PAUSE,
 ) -> None:
-    """Look until all named runs have ended, or for ever; what cannot be read is read again.
+    """Check until all named runs have ended, or until interrupted; retry what cannot be read.
 
     Args:
         watch: what to look at.

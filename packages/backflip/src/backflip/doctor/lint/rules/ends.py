@@ -11,7 +11,9 @@ from backflip.doctor.lint.source import (
     assignments,
     discounts,
     has_word,
+    is_false,
     last_word,
+    made_by,
     names_in,
     unconverted,
     walk,
@@ -112,12 +114,8 @@ def _never_true(source: Source, scope: Scope) -> set[str]:
                 values.setdefault(written(ended), []).append(False)
                 values.setdefault(written(cut), []).append(_never_truncates(source, scope, env))
             case _:
-                values.setdefault(written(target), []).append(_is_false(value))
+                values.setdefault(written(target), []).append(is_false(value))
     return {name for name, found in values.items() if name and all(found)}
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
 
 
 def _never_truncates(source: Source, scope: Scope, env: ast.expr) -> bool:
@@ -128,14 +126,9 @@ def _never_truncates(source: Source, scope: Scope, env: ast.expr) -> bool:
     classes = [
         body
         for body in source.bodies
-        if isinstance(body, ast.ClassDef) and body.name in {_made_by(value) for value in made}
+        if isinstance(body, ast.ClassDef) and body.name in {made_by(value) for value in made}
     ]
     return bool(made) and len(classes) == len(made) and all(map(_returns_no_truncation, classes))
-
-
-def _made_by(value: ast.expr) -> str:
-    """Return the name of the function or class that makes a value; empty for others."""
-    return written(value.func) if isinstance(value, ast.Call) else ""
 
 
 def _returns_no_truncation(body: ast.ClassDef) -> bool:
@@ -148,7 +141,7 @@ def _returns_no_truncation(body: ast.ClassDef) -> bool:
         if isinstance(node, ast.Return)
     ]
     return bool(returned) and all(
-        isinstance(value, ast.Tuple) and len(value.elts) == 5 and _is_false(value.elts[3])
+        isinstance(value, ast.Tuple) and len(value.elts) == 5 and is_false(value.elts[3])
         for value in returned
     )
 

@@ -17,6 +17,7 @@ from backflip.doctor.lint.source import (
     walk,
     written,
 )
+from backflip.doctor.lint.values import value_of
 
 ATTACKS = ("attack", "adversar", "perturb", "fgsm", "pgd", "robust")  # ε is a size there
 
@@ -28,11 +29,11 @@ def _growing_epsilon(source: Source) -> Iterator[Hit]:
             if _grown(node) in sizes:
                 continue
             factor = _factor(node)
-            value = None if factor is None else _value(factor, known)
+            value = None if factor is None else value_of(factor, known)
             if value is not None and value > 1:
                 yield Hit(node, f"ε is multiplied by {value:g}, so it grows")
             added = _added(node)
-            more = None if added is None else _value(added, known)
+            more = None if added is None else value_of(added, known)
             if more is not None and 0 < more < 1 and not _starts_at_zero(source, scope, node):
                 yield Hit(node, f"{more:g} is added to ε, so it grows")
 
@@ -117,10 +118,6 @@ def _beside(value: ast.expr, name: str, op: type[ast.operator]) -> ast.expr | No
 def _is_epsilon(node: ast.AST) -> bool:
     last = written(node).rpartition(".")[2].lower()
     return last in ("eps", "epsilon") or (has_word(last, "epsilon") and not has_word(last, "adam"))
-
-
-def _value(node: ast.expr, known: dict[str, float]) -> float | None:
-    return known.get(written(node)) if written(node) else number(node)
 
 
 RULES = (

@@ -11,6 +11,7 @@ from backflip.doctor.lint.source import (
     assignments,
     has_word,
     last_word,
+    made_by,
     names_in,
     number,
     unconverted,
@@ -36,7 +37,7 @@ def _softmax_twice(source: Source) -> Iterator[Hit]:
     made = [(t, v) for body in source.bodies for t, v, _ in assignments(body)]
     classes = _soft_classes(source)
     networks = {
-        written(t) for t, v in made if _ends_with_softmax(source, v) or _made_by(v) in classes
+        written(t) for t, v in made if _ends_with_softmax(source, v) or made_by(v) in classes
     } - {""}
     losses = {written(t) for t, v in made if _is_loss(source, v)} - {""}
     for scope in source.scopes:
@@ -68,10 +69,6 @@ def _logits_of(call: ast.Call, name: str) -> ast.expr | None:
     if name == "jax.random.categorical":
         return argument(call, "logits", 1)
     return argument(call, "logits") if name.rpartition(".")[2] == "Categorical" else None
-
-
-def _made_by(value: ast.expr) -> str:
-    return written(value.func) if isinstance(value, ast.Call) else ""
 
 
 def _soft_classes(source: Source) -> set[str]:
@@ -117,7 +114,7 @@ def _soft_names(source: Source, scope: Scope, networks: set[str]) -> set[str]:
     return {
         written(target)
         for target, value, _ in assignments(scope)
-        if _is_softmax(source, value) or _made_by(value) in networks - {""}
+        if _is_softmax(source, value) or made_by(value) in networks - {""}
     }
 
 
@@ -144,7 +141,7 @@ def _is_softmax(source: Source, node: ast.expr) -> bool:
 
 
 def _is_soft(source: Source, node: ast.expr, soft: set[str], networks: set[str]) -> bool:
-    named = written(node) in soft - {""} or _made_by(node) in networks - {""}
+    named = written(node) in soft - {""} or made_by(node) in networks - {""}
     return named or _is_softmax(source, node)
 
 

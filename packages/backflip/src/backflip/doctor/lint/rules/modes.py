@@ -11,6 +11,8 @@ from backflip.doctor.lint.source import (
     Source,
     argument,
     assignments,
+    calls_method,
+    is_false,
     last_word,
     walk,
     written,
@@ -35,7 +37,7 @@ def _modes(source: Source) -> Iterator[Hit]:
 
 def _left_in_evaluation(source: Source) -> Iterator[Hit]:
     """Find networks that are set to evaluation mode, and may learn after it."""
-    trains = (call for call, _ in source.calls() if _is_method(call, "train"))
+    trains = (call for call, _ in source.calls() if calls_method(call, "train"))
     if not all(map(_set_to_evaluation, trains)):
         return
     learning, frozen = _functions_that_learn(source), _frozen(source)
@@ -53,16 +55,12 @@ def _set_to_evaluation(call: ast.Call) -> str:
     match call:
         case ast.Call(func=ast.Attribute(value=network, attr="eval"), args=[]):
             return written(network)
-        case ast.Call(func=ast.Attribute(value=network, attr="train")) if _is_off(
+        case ast.Call(func=ast.Attribute(value=network, attr="train")) if is_false(
             argument(call, "mode", 0)
         ):
             return written(network)
         case _:
             return ""
-
-
-def _is_method(call: ast.Call, method: str) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == method
 
 
 def _functions_that_learn(source: Source) -> set[str]:
@@ -94,7 +92,7 @@ def _frozen(source: Source) -> set[str]:
     for node in source.nodes:
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr="requires_grad_"), args=[off]) if (
-                _is_off(off)
+                is_false(off)
             ):
                 found.add(_network_of(owner))
             case ast.For(iter=ast.Call(func=ast.Attribute(value=owner, attr="parameters"))):
@@ -103,10 +101,6 @@ def _frozen(source: Source) -> set[str]:
             case _:
                 pass
     return found - {""}
-
-
-def _is_off(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
 
 
 def _network_of(node: ast.expr) -> str:
@@ -121,9 +115,9 @@ def _network_of(node: ast.expr) -> str:
 def _turns_gradients_off(node: ast.AST) -> bool:
     match node:
         case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
-            return _is_off(value)
+            return is_false(value)
         case ast.Call(func=ast.Attribute(attr="requires_grad_"), args=[off]):
-            return _is_off(off)
+            return is_false(off)
         case _:
             return False
 

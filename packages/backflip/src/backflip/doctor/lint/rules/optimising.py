@@ -9,6 +9,7 @@ from backflip.doctor.lint.source import (
     LOOPS,
     Source,
     arguments,
+    calls_method,
     has_word,
     last_word,
     walk,
@@ -35,7 +36,7 @@ def _never_cleared(source: Source) -> Iterator[Hit]:
     if "backward" not in source.text or _clears_gradients(source):
         return
     for call, _ in source.calls():
-        if _is_call(call, "step") and _is_optimiser(call) and not _may_be_cleared(source, call):
+        if calls_method(call, "step") and _is_optimiser(call) and not _may_be_cleared(source, call):
             yield Hit(call, "no gradient is set to zero in this file, so gradients add up")
             return
 
@@ -136,7 +137,7 @@ def _leaves_gradients(statement: ast.stmt) -> bool:
 
 def _computes_gradients(statement: ast.stmt) -> bool:
     return any(
-        isinstance(one, ast.Call) and _is_call(one, "backward") for one in ast.walk(statement)
+        isinstance(one, ast.Call) and calls_method(one, "backward") for one in ast.walk(statement)
     )
 
 
@@ -152,11 +153,7 @@ def _calls(statement: ast.stmt, method: str) -> bool:
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
     call = statement.value
-    return _is_call(call, method) and (method != "step" or _is_optimiser(call))
-
-
-def _is_call(call: ast.Call, method: str) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == method
+    return calls_method(call, method) and (method != "step" or _is_optimiser(call))
 
 
 def _is_optimiser(call: ast.Call) -> bool:

@@ -11,6 +11,7 @@ from backflip.doctor.lint.source import (
     assignments,
     has_word,
     is_discount,
+    is_false,
     last_word,
     names_in,
     number,
@@ -193,7 +194,7 @@ def _starts_a_return(init: ast.expr | None) -> bool:
 def _is_reversed(source: Source, call: ast.Call) -> bool:
     """Return whether a scan goes from the last to the first, or may."""
     reverse, over = argument(call, "reverse", 4), argument(call, "xs", 2)
-    if reverse is not None and not _is_off(reverse):
+    if reverse is not None and not is_false(reverse):
         return True
     return over is not None and (
         _reverses(over) or bool(_backward_before(source, call) & names_in(over))
@@ -356,7 +357,7 @@ def _two_discounts(source: Source) -> Iterator[Hit]:
     if len(normalisers) != 1 or len(algorithms) > 1:
         return
     (call, place), given = normalisers[0], options(source, normalisers[0][0])
-    if given is None or _is_off(given.get("norm_reward")):
+    if given is None or is_false(given.get("norm_reward")):
         return
     own = given.get("gamma") or argument(call, "gamma", place)
     scaled, learned = _as_text(own), _learned_discount(source, algorithms, own is not None)
@@ -380,10 +381,6 @@ def _learned_discount(source: Source, algorithms: list[ast.Call], given: bool) -
 
 def _as_text(node: ast.expr | None) -> str:
     return DISCOUNT if node is None else ast.unparse(node)
-
-
-def _is_off(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
 
 
 RULES = (
