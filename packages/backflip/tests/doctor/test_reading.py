@@ -248,6 +248,90 @@ def test_a_column_without_numbers_beside_others_is_no_note(tmp_path):
     assert only(tmp_path / "a.csv").notes == ()
 
 
+def _seeds(**columns):
+    """Return rows of three seeds, of which only the last learns."""
+    rows = []
+    for seed in range(3):
+        returns = (lambda s: 100 * s) if seed == 2 else (lambda s: 100 - 95 * s)
+        rows += rows_of(seed=seed, episode_return_mean=returns, **columns)
+    return rows
+
+
+def test_a_table_of_several_seeds_holds_as_many_trainings(tmp_path):
+    rows = _seeds(env_steps=lambda share: round(1000 * share))
+    mixed = sorted(rows, key=lambda row: (row["env_steps"], row["seed"]))
+    for number, some in enumerate((rows, mixed)):
+        logs = logs_in(write_csv(tmp_path / f"{number}.csv", some), {})
+        assert [log.name[-6:] for log in logs] == ["seed=0", "seed=1", "seed=2"]
+        ends = [log.signals["episode_return_mean"].y[-1] for log in logs]
+        assert ends == [5, 5, 100]
+        assert not any(log.notes for log in logs)
+
+
+def test_a_table_of_several_seeds_may_have_no_env_steps(tmp_path):
+    assert len(logs_in(write_csv(tmp_path / "a.csv", _seeds()), {})) == 3
+
+
+@pytest.mark.parametrize("name", ["trial", "seed"])
+def test_a_column_that_counts_rows_tells_no_trainings_apart(tmp_path, name):
+    rows = rows_of(env_steps=lambda share: round(1000 * share), entropy=0.5)
+    for number, row in enumerate(rows):
+        row[name] = number
+    assert len(only(write_csv(tmp_path / "a.csv", rows)).signals["entropy"].x) == len(rows)
+
+
+def test_our_own_export_of_several_seeds_is_read_by_seed(tmp_path):
+    train("ppo", "CartPole-v1", env_steps=8_192, seeds=2, home=tmp_path)
+    assert main(["export", "latest", str(tmp_path / "a.csv"), "--home", str(tmp_path)]) == 0
+    logs = logs_in(tmp_path / "a.csv", {})
+    assert len(logs) == 2
+    assert all("seed=" in log.name for log in logs)
+
+
+def test_values_of_equal_steps_that_are_left_out_are_counted(tmp_path):
+    rows = _seeds(env_steps=lambda share: round(1000 * share))
+    for row in rows:
+        del row["seed"]
+    mixed = sorted(rows, key=lambda row: row["env_steps"])
+    (note,) = only(write_csv(tmp_path / "a.csv", mixed)).notes
+    assert f"{2 * len(rows) // 3:,} of {len(rows):,} values are left out" in note
+    assert "a column `seed`" in note
+
+
+@pytest.mark.parametrize("column", ["num_timesteps", "Step", "Global_Step", "total_steps"])
+def test_the_column_of_env_steps_has_many_names(tmp_path, column):
+    rows = rows_of(**{column: lambda share: round(5000 * share)}, entropy=0.5)
+    assert only(write_csv(tmp_path / "a.csv", rows)).end == 5000
+
+
+def test_the_column_of_env_steps_can_be_named(tmp_path):
+    rows = rows_of(samples=lambda share: round(5000 * share), step=1, entropy=0.5)
+    path = write_csv(tmp_path / "a.csv", rows)
+    assert only(path, {"samples": "env_steps"}).end == 5000
+    unnamed = rows_of(samples=lambda share: round(5000 * share), entropy=0.5)
+    (note,) = only(write_csv(tmp_path / "c.csv", unnamed)).notes
+    assert "--map COLUMN=env_steps" in note
+
+
+def test_a_monitor_file_of_two_sittings_keeps_their_order(tmp_path):
+    path = tmp_path / "monitor.csv"
+    sittings = [(sitting, episode) for sitting in (0, 1) for episode in range(50)]
+    rows = [f"{100 * sitting + episode},10,{episode}.5" for sitting, episode in sittings]
+    path.write_text("\n".join(["r,l,t", *rows, ""]))
+    log = only(tmp_path)
+    returns = log.signals["episode_return_mean"].y
+    np.testing.assert_array_equal(returns, [100 * one + two for one, two in sittings])
+    assert (np.diff(log.signals["seconds"].y) > 0).all()
+    assert "times begin again 1 time" in log.notes[0]
+
+
+def test_a_logged_deviation_says_that_actions_are_continuous(tmp_path):
+    columns = {"train/entropy_loss": -math.log(4), "train/std": 0.97}
+    assert "actions" not in only(sb3(tmp_path / "a", **columns)).settings
+    del columns["train/std"]
+    assert only(sb3(tmp_path / "b", **columns)).settings["actions"] == 4
+
+
 def test_steps_of_all_columns_that_go_back_are_one_note(tmp_path):
     one, two = (rows_of(step=lambda s: round(s * 60), entropy=0.5, q_mean=y) for y in (1, 2))
     both = [row for pair in zip(one[1:], two, strict=False) for row in pair]

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -23,7 +23,8 @@ from runshelf.store.writing import create
 # What libraries call env steps, the surest name first.
 STEPS = (
     *("time/total_timesteps", "num_env_steps_sampled_lifetime", "timesteps_total"),
-    *("global_step", "env_steps", "total_timesteps", "timesteps", "step", "steps"),
+    *("global_step", "env_steps", "total_timesteps", "num_timesteps", "total_env_steps"),
+    *("total_steps", "timesteps", "timestep", "env_step", "step", "steps"),
 )
 _MOST_FILES = 1_000
 _OF_WANDB = ("_step", "_runtime", "_timestamp")
@@ -98,7 +99,7 @@ def _csv_files(path: Path) -> list[Path]:
 def _of_wandb(path: Path) -> Table:
     log = read_wandb(path)
     names = {name for row in log.rows for name in row}
-    axis = next((name for name in STEPS if name in names), "_step")
+    axis = steps_column(names) or "_step"
     rows: list[dict[str, int | float]] = []
     steps: int | float | None = None
     for row in log.rows:  # a row without env steps has those of the row before
@@ -110,7 +111,7 @@ def _of_wandb(path: Path) -> Table:
 
 def _of_csv(path: Path) -> Table:
     table = read_csv(path)
-    axis = next((name for name in STEPS if name in table.names), "")
+    axis = steps_column(table.names)
     rows: list[dict[str, int | float]] = []
     texts: dict[str, str] = {}
     for number, row in enumerate(table.rows, 1):
@@ -121,11 +122,17 @@ def _of_csv(path: Path) -> Table:
     return Table(path, "csv", path.stem, {**texts, **table.head}, rows, notes)
 
 
+def steps_column(names: Collection[str]) -> str:
+    """Return the column of env steps, also with capital letters; empty if there is none."""
+    found = {name.lower(): name for name in names} | {name: name for name in names}
+    return next((found[name] for name in STEPS if name in found), "")
+
+
 def _record(
     numbers: Mapping[str, int | float], axis: str, steps: int | float | None
 ) -> dict[str, int | float]:
     """Return the fields of one record: its position, and its values under their own names."""
-    name = "env_steps" if axis in STEPS else "step"
+    name = "env_steps" if axis.lower() in STEPS else "step"
     place = {} if steps is None else {name: steps}
     return {**{n: value for n, value in numbers.items() if n != axis}, **place}
 

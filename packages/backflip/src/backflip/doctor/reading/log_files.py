@@ -21,11 +21,18 @@ from backflip.doctor.reading.guessing import (
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.saved_models import unneeded_mib
 from backflip.doctor.reading.single_returns import monitored, unrolled
+from backflip.doctor.reading.tables import (
+    OF_MONITOR,
+    columns,
+    notes_of,
+    of_monitors,
+    steps_of,
+    trainings,
+)
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
-from runshelf.interop.csv_files import Csv, read_csv
+from runshelf.interop.csv_files import read_csv
 from runshelf.interop.event_columns import Column
 from runshelf.interop.event_files import Settings
-from runshelf.interop.import_tables import STEPS
 from runshelf.interop.log_folders import LogFolder, NoLogs, find_log_folders, without_unreadable
 from runshelf.interop.log_survey import columns_of, parse_folder_name, text_of
 from runshelf.interop.neighbours import joined
@@ -37,9 +44,8 @@ from runshelf.snapshot.command_settings import parse_value
 _TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MOST_TABLES = 1_000
-MOST_COLUMNS, MOST_SHOWN = 4, 40  # columns, and characters of a value, in a note
-_OF_MONITOR = ("r", "l", "t")
 _CONSTANTS = {"clip_range": "train/clip_range"}  # settings by the series that log them
+DEVIATION = "train/std"  # of continuous actions, which Stable-Baselines3 logs
 _COUNT = "time/episodes"  # until each line, of Stable-Baselines3
 READABLE = (
     "event files of TensorBoard (`*tfevents*`), files of W&B (`*.wandb`), and CSV files (`.csv`, "
@@ -60,7 +66,7 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
         UserFacingError: a file cannot be read.
     """
     if path.is_file() and _is_table(path.name, _TABLES):
-        return [_of_table(path, mapping)]
+        return _of_table(path, mapping)
     notes = list[str]()
     found = _of_wandb(path, mapping, notes)
     for whole in joined(_folders(path, notes)):
@@ -98,7 +104,7 @@ def _of_tables(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list
     found = list[Log]()
     for file in _tables(path):
         try:
-            found.append(_of_table(file, mapping))
+            found += _of_table(file, mapping)
         except DamagedFile as error:
             notes.append(str(error))
     return found
@@ -115,16 +121,21 @@ def _tables(path: Path) -> list[Path]:
     return found
 
 
-def _of_table(path: Path, mapping: Mapping[str, str]) -> Log:
-    said = list[str]()
-    table = read_csv(path)
-    if {*_OF_MONITOR} <= {*table.names}:
-        logged = _of_monitors([path], said)
+def _of_table(path: Path, mapping: Mapping[str, str]) -> list[Log]:
+    """Return the log of each training of a CSV file."""
+    table, said = read_csv(path), list[str]()
+    if {*OF_MONITOR} <= {*table.names}:
+        parts = {"": of_monitors([path], said)}
     else:
-        logged = _of_csv(path, table, said)
-    log = _log(path, str(path), logged, _settings_of(table.head), said, mapping)
-    algorithm = table.head.get("algorithm")
-    return replace(log, algorithm=str(algorithm)) if algorithm else log
+        rows, axis = list(table.rows), steps_of(table.names, mapping)
+        said += notes_of(path, rows, axis, len(table.broken))
+        parts = {name: columns(some, axis) for name, some in trainings(rows, axis).items()}
+    found, algorithm = list[Log](), table.head.get("algorithm")
+    for name, logged in parts.items():
+        settings = _settings_of(table.head)
+        log = _log(path, f"{path} {name}".strip(), logged, settings, said, mapping)
+        found.append(replace(log, algorithm=str(algorithm)) if algorithm else log)
+    return found
 
 
 def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[Log]:
@@ -139,7 +150,7 @@ def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[
         said = list[str]()
         if kept.damage.count:
             said.append(f"`{file.name}`: {kept.damage.count} records skipped; {kept.damage.first}")
-        logged = _of_wandb_rows(kept.rows)
+        logged = _of_wandb_rows(kept.rows, mapping)
         times = logged.pop("_runtime", None)
         named_as = LogFolder(file.parent / (kept.name or file.stem), [file.name])
         log = _log(file, str(file), logged, kept.config, said, mapping, named_as)
@@ -150,14 +161,13 @@ def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[
     return found
 
 
-def _of_wandb_rows(rows: list[dict[str, float]]) -> dict[str, Logged]:
+def _of_wandb_rows(rows: list[dict[str, float]], mapping: Mapping[str, str]) -> dict[str, Logged]:
     """Return columns over env steps; a row without env steps has those of the row before."""
-    names = {name for row in rows for name in row}
-    axis = next((name for name in STEPS if name in names), "_step")
+    axis = steps_of({name for row in rows for name in row}, mapping) or "_step"
     at = math.nan
     for row in rows:
         at = row.setdefault(axis, at)
-    found = _columns(rows, axis)
+    found = columns(rows, axis)
     return {name: found[name] for name in found if name not in ("_step", "_timestamp")}
 
 
@@ -173,8 +183,8 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     settings = dict[str, Any]()
     logged = _of_events(source, settings, notes)
     if source.progress:
-        logged = _of_csv(source.progress, read_csv(source.progress), notes) | logged
-    episodes = _of_monitors(source.monitors, notes) if source.monitors else {}
+        logged = _of_progress(source.progress, notes, mapping) | logged
+    episodes = of_monitors(source.monitors, notes) if source.monitors else {}
     if "rollout/ep_rew_mean" not in logged:
         logged |= episodes
     for path in source.monitors[:1]:  # of one training: all have the same environment
@@ -188,6 +198,13 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
         return log
     signal = Signal(np.asarray([log.end]), np.asarray([saved]), SAVED)
     return replace(log, signals={**log.signals, SAVED: signal})
+
+
+def _of_progress(path: Path, notes: list[str], mapping: Mapping[str, str]) -> dict[str, Logged]:
+    table = read_csv(path)
+    rows, axis = list(table.rows), steps_of(table.names, mapping)
+    notes += notes_of(path, rows, axis, len(table.broken))
+    return columns(rows, axis)
 
 
 def _log(
@@ -205,7 +222,7 @@ def _log(
     signals = with_loss_of_q(found.library, with_action_values(found.library, found.signals))
     if _COUNT in logged:
         signals = unrolled(signals, Signal(*logged[_COUNT], _COUNT))
-    actions = number_of_actions(signals)
+    actions = None if DEVIATION in logged else number_of_actions(signals)
     if actions is not None:
         config.setdefault("actions", actions)
     written = _algorithm(about.algorithm or config.get("exp_name"))
@@ -261,69 +278,3 @@ def _joined(columns: Sequence[Column]) -> Logged:
 def _settings_in(text: str) -> dict[str, Any]:
     rows = _TABLE_ROW.findall(text)
     return {name.strip(): parse_value(value.strip()) for name, value in rows[2:]}
-
-
-def _of_csv(path: Path, table: Csv, notes: list[str]) -> dict[str, Logged]:
-    """Return the columns of a CSV file over its env steps, or over the numbers of its rows."""
-    rows = list(table.rows)
-    if table.broken:
-        notes.append(f"`{path.name}`: {len(table.broken)} broken lines were left out")
-    if not rows:
-        notes.append(f"`{path.name}` has no rows")
-    axis = next((name for name in STEPS if name in table.names), None)
-    if axis is None:
-        notes.append(f"`{path.name}` has no env steps: rows are counted instead")
-    notes += _without_numbers(path, rows, axis)
-    return _columns(rows, axis)
-
-
-def _without_numbers(
-    path: Path, rows: Sequence[Mapping[str, float | str]], axis: str | None
-) -> list[str]:
-    """Return sentences about env steps, and about all values, that are not finite numbers."""
-    first: dict[str, float | str] = {}
-    finite = set[str]()
-    for row in rows:
-        first = {**row, **first}
-        finite |= {n for n, x in row.items() if not isinstance(x, str) and math.isfinite(x)}
-    held = {name: f"`{name}` holds `{str(x)[:MOST_SHOWN]}`" for name, x in first.items()}
-    steps, said = held.pop(axis or "", ""), list[str]()
-    if steps and axis not in finite:
-        said.append(f"`{path.name}`: no row has env steps: {steps}, which is not a finite number")
-    if rows and not finite - {axis}:
-        shown = ", ".join([*held.values()][:MOST_COLUMNS]) or "all cells are empty"
-        more = f", and {len(held) - MOST_COLUMNS} more" if len(held) > MOST_COLUMNS else ""
-        said.append(f"`{path.name}`: no column has a finite number to check: {shown}{more}")
-    return said
-
-
-def _columns(rows: Sequence[Mapping[str, float | str]], axis: str | None) -> dict[str, Logged]:
-    """Return the numbers of rows over one of them, or over the numbers of the rows."""
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for number, row in enumerate(rows, 1):
-        at = row.get(axis, math.nan) if axis else number
-        if isinstance(at, str):
-            continue
-        for name, value in row.items():
-            if not isinstance(value, str):
-                x, y = found.setdefault(name, ([], []))
-                x.append(at)
-                y.append(value)
-    return {
-        name: Logged(np.asarray(x, np.float64), np.asarray(y, np.float64))
-        for name, (x, y) in found.items()
-    }
-
-
-def _of_monitors(paths: Sequence[Path], notes: list[str]) -> dict[str, Logged]:
-    """Return the episodes of monitor files, over the env steps of all environments together."""
-    episodes = list[tuple[float, float, float]]()
-    for path in paths:
-        for row in read_csv(path, _OF_MONITOR).rows:
-            episodes.append((float(row["t"]), float(row["r"]), float(row["l"])))
-    if not episodes:
-        notes.append("the monitor files hold no episode")
-        return {}
-    times, returns, lengths = np.asarray(sorted(episodes), np.float64).T
-    x = np.cumsum(lengths)
-    return {"r": Logged(x, returns), "l": Logged(x, lengths), "t": Logged(x, times)}

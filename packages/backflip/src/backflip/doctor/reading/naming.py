@@ -13,9 +13,16 @@ from runshelf.formatting import plural
 from runshelf.interop.import_tables import STEPS
 from runshelf.interop.metric_names import MEANINGS, Library, library_of
 
-AXES = ("step", "env_steps", "time", "seconds", "updates", "seed", "episodes")
+ENV_STEPS = "env_steps"  # our name of the axis
+AXES = ("step", ENV_STEPS, "time", "seconds", "updates", "seed", "episodes")
+# Columns with one value for each training, where a table holds several.
+OF_TRAININGS = (
+    *("run", "run_id", "run_name", "trial", "trial_id", "exp_name", "experiment"),
+    *("algorithm", "algo", "env", "env_id", "seed"),
+)
 RAY = "ray/tune/"  # before RLlib's names in event files
 _MOST_UNKNOWN = 40
+MANY = 0.4  # of the values: single episodes that end together are fewer
 MOST_MATCHES = 5  # similar signals that are looked at
 
 
@@ -69,7 +76,7 @@ def named(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Named:
         if ours not in found or name in mapping:
             found[ours] = _signal(name, series, factor, how)
     used = [name for name in short if name in {one.logged_as for one in found.values()}]
-    notes = _going_back({name: short[name] for name in used})
+    notes = _going_back(short, used) or _left_out(short, used, found)
     return Named(library or "unknown", found, tuple(unknown[:_MOST_UNKNOWN]), notes)
 
 
@@ -114,7 +121,8 @@ def _words(name: str) -> set[str]:
 
 def _is_explained(name: str, library: Library) -> bool:
     """Return whether a name without a signal has a known meaning all the same."""
-    return name in AXES or name in STEPS or name in MEANINGS.get(library, {})
+    known = (*AXES, *OF_TRAININGS, *MEANINGS.get(library, {}))
+    return name in known or name.lower() in STEPS
 
 
 def _meaning(name: str, library: Library, mapping: Mapping[str, str]) -> tuple[str, float, str]:
@@ -140,11 +148,27 @@ def _signal(name: str, series: Logged, factor: float, how: str) -> Signal:
     return Signal(x[last], y[last], name, how)
 
 
-def _going_back(logged: Mapping[str, Logged]) -> tuple[str, ...]:
+def _left_out(
+    logged: Mapping[str, Logged], used: Sequence[str], found: Mapping[str, Signal]
+) -> tuple[str, ...]:
+    """Return one note about series of which many values have equal steps; empty if none has."""
+    counts = {one.logged_as: len(one.x) for one in found.values()}
+    lost = {name: int(np.isfinite(logged[name].x).sum()) - counts[name] for name in used}
+    names = [name for name in used if lost[name] > MANY * len(logged[name].x)]
+    if not names:
+        return ()
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f"`{names[0]}`{others}: {lost[names[0]]:,} of {len(logged[names[0]].x):,} values are left "
+        "out, because of equal steps the last value counts. This may be several trainings in one "
+        "log: give each a log of its own, or a column `seed`",
+    )
+
+
+def _going_back(logged: Mapping[str, Logged], used: Sequence[str]) -> tuple[str, ...]:
     """Return one note about all series whose steps go back; empty if none does."""
-    back = {
-        name: int((np.diff(one.x[np.isfinite(one.x)]) < 0).sum()) for name, one in logged.items()
-    }
+    steps = {name: logged[name].x[np.isfinite(logged[name].x)] for name in used}
+    back = {name: int((np.diff(x) < 0).sum()) for name, x in steps.items()}
     names = [name for name, times in back.items() if times]
     if not names:
         return ()
