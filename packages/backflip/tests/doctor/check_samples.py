@@ -70,6 +70,7 @@ _returns = {"episode_return_mean": -100.0, "episode_length_mean": 50.0}
 _rises = 100.0 * T
 _slower = np.where(T > 0.5, 200.0, 1000.0)
 _drops = np.where(T < 0.5, 200.0 * T, 10.0)
+_dips = np.where(T < 0.8, _drops, 60.0)
 _noise = np.where(np.arange(POINTS) % 2 == 0, 1.0, -1.0)
 _nan_at_40 = np.where(np.arange(POINTS) == 40, math.nan, 0.3)
 
@@ -125,7 +126,6 @@ SAMPLES = {
     "PV-EV-LOW": both(
         "ppo", 0.01, {"explained_variance": 0.01}, {"explained_variance": np.minimum(T * 4, 0.9)}
     ),
-    "PV-EV-NEG": both("ppo", -2.0, {"explained_variance": -2.0}, {"explained_variance": 0.5}),
     "PV-EV-TRAP": both(
         "ppo",
         0.7,
@@ -303,6 +303,7 @@ SAMPLES = {
     ),
     "NN-LR-HIGH": both("ppo", 0.1, {"learning_rate": 0.1}, {"learning_rate": 3e-4}),
     "ENV-DROP": both("ppo", 0.96, {"episode_return_mean": _drops}, {"episode_return_mean": _rises}),
+    "ENV-END": both("ppo", 0.96, {"episode_return_mean": _drops}, {"episode_return_mean": _dips}),
     "ENV-WORSE": both(
         "ppo", 93.5 / (4.5 + 0.1), {"episode_return_mean": -_rises}, {"episode_return_mean": _rises}
     ),

@@ -315,7 +315,7 @@ def test_causes_are_weighed_by_what_was_found_and_by_what_was_not():
 
 def test_what_a_conclusive_check_would_have_seen_is_improbable():
     """PV-TARGET-WRONG names wrong targets with 90 %: without a finding, a tenth of it is left."""
-    worse = against(BY_ID["PV-EV-NEG"], Running(X[:1], np.asarray([-3.0])), -1.0)
+    worse = against(BY_ID["PV-EV-LOW"], Running(X[:1], np.asarray([-3.0])), -1.0)
     right = against(BY_ID["PV-TARGET-WRONG"], Running(X[:1], np.asarray([1e-7])), 1e-3)
 
     def odds(*measured):
@@ -668,3 +668,88 @@ def test_a_limit_says_which_healthy_runs_set_it():
     assert kinds_in_words(check, ours) == "the kind ppo/discrete"
     assert kinds_in_words(check, replace(ours, library="sb3")) == "the algorithm ppo"
     assert kinds_in_words(pooled, ours) == "all algorithms"
+
+
+def test_a_limit_that_nothing_can_cross_is_none():
+    behind = BY_ID["Q-BEHIND"]
+    known = {"dqn/discrete": {"Q-BEHIND": Healthy(10, 0.99, 0.5)}}
+    of = SAMPLES["Q-BEHIND"].broken
+    assert limit_of(behind, of, known) is None, ".99 + .25 · .49 is more than 1"
+    unchecked = {one.check.id: one.why for one in diagnose(of, known).unchecked}
+    assert "healthy runs of this kind show as much" in unchecked["Q-BEHIND"]
+    known = {"dqn/discrete": {"Q-BEHIND": Healthy(10, 0.6, 0.5)}}
+    assert limit_of(behind, of, known) == pytest.approx(0.6 + behind.least_margin)
+
+
+def found_in(of: Log, says: str = "findings") -> set[str]:
+    return {one.check.id for one in getattr(diagnose(of), says)}
+
+
+def test_a_return_that_ends_where_it_began_is_seen_in_logs_of_any_algorithm():
+    collapsed = log(None, episode_return_mean=SAMPLES["ENV-END"].broken.signals[RETURN].y)
+    foreign = replace(collapsed, library="unknown")
+    assert found_in(foreign, "warnings") == {"ENV-END"}
+    assert "ENV-END" not in found_in(until(foreign, 0.9), "warnings"), "more may come"
+    ours = replace(collapsed, algorithm="ppo")
+    assert "ENV-DROP" in found_in(ours)
+    assert not found_in(ours, "warnings"), "the fall is said once"
+
+
+def test_values_that_are_not_there_yet_are_not_broken():
+    waiting = np.where(T <= 0.05, np.nan, 1.0)
+    learns = {"q_loss": waiting, "q_mean": waiting, "episode_return_mean": 100.0 * T}
+    assert "NN-NAN" not in found_in(log("dqn", **learns))
+    assert "NN-NAN" in found_in(log("dqn", q_loss=np.where(T > 0.95, np.nan, waiting)))
+    never = log("dqn", q_loss=np.nan, episode_return_mean=100.0 * T)
+    assert "NN-NAN" in found_in(never)
+    assert "NN-NAN" not in found_in(until(never, 0.1)), "learning may start later"
+
+
+def test_a_loss_that_is_not_a_number_needs_no_ten_points():
+    few = until(log("ppo", value_loss=np.nan, policy_loss=np.nan), 0.08)
+    assert found_in(replace(few, planned=math.nan)) == {"NN-NAN"}
+
+
+def test_a_learning_rate_may_begin_at_0():
+    warm = np.minimum(3e-4, 3e-4 * np.arange(POINTS) / 10)
+    assert "NN-LR-ZERO" not in found_in(log("ppo", learning_rate=warm))
+    assert not found_in(until(log("ppo", learning_rate=warm), 0.01))
+    cyclic = np.where(np.arange(POINTS) % 20 == 0, 0.0, 3e-4)
+    assert "NN-LR-ZERO" not in found_in(log("ppo", learning_rate=cyclic))
+    assert "NN-LR-ZERO" in found_in(log("ppo", learning_rate=np.where(T < 0.5, warm, 0.0)))
+    assert "NN-LR-ZERO" in found_in(log("ppo", learning_rate=0.0))
+
+
+def test_a_table_learns_with_larger_rates_than_a_network():
+    columns = {"learning_rate": 0.1, "episode_return_mean": 100.0 * T}
+    assert "NN-LR-HIGH" not in found_in(log(None, **columns))
+    assert "NN-LR-HIGH" in found_in(log(None, value_loss=1.0, **columns))
+    assert "NN-LR-HIGH" in found_in(log("ppo", **columns))
+
+
+def test_an_estimate_of_kl_that_may_be_negative_is_no_mistake_of_an_unknown_program():
+    k1 = replace(log("ppo", approx_kl=-0.01), library="unknown")
+    assert "PI-KL-NEG" not in found_in(k1)
+    assert "PI-KL-NEG" in found_in(log("ppo", approx_kl=-0.01))
+
+
+def test_a_replay_fills_faster_than_an_algorithm_learns():
+    speed = {"env_steps_per_second": np.where(T <= 0.25, 2000.0, 400.0)}
+    late = np.where(T <= 0.25, np.nan, 1.0)
+    assert "SYS-SPEED" not in found_in(log("dqn", q_loss=late, **speed), "warnings")
+    assert "SYS-SPEED" in found_in(log("dqn", q_loss=1.0, **speed), "warnings")
+
+
+def test_strange_numbers_are_no_tracebacks():
+    huge = log("ppo", value_loss=1.0, episode_return_mean=2e301 * T)
+    diagnose(replace(huge, library="sb3"))
+    least = Signal(X[::2], -np.ones(50), "reward_min")
+    rare = log("ppo", reward_max=1.0)
+    diagnose(replace(rare, signals={**rare.signals, "reward_min": least}))
+    before = log("ppo", episode_return_mean=_noise_of_returns(), value_loss=1.0)
+    shifted = {name: one._replace(x=one.x - 2e5) for name, one in before.signals.items()}
+    diagnose(replace(before, signals=shifted, planned=math.nan))
+
+
+def _noise_of_returns():
+    return np.random.default_rng(0).normal(size=POINTS)

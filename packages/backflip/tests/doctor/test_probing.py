@@ -166,6 +166,19 @@ def test_values_that_are_not_finite_are_named(monkeypatch, capsys, bad, word):
     assert "off by" not in text
 
 
+def test_a_learner_without_values_is_not_praised_for_them(monkeypatch, capsys):
+    name = idle(monkeypatch, value=None, act=lambda _, obs: 1)
+    assert main(["probe", name, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    by_id = {one["probe"]: one["passed"] for one in document["probes"]}
+    assert by_id["probe:1"] is by_id["probe:3"] is by_id["probe:row"] is None
+    assert main(["probe", name]) == 1
+    text = capsys.readouterr().out
+    assert "passed  probe:1" not in text
+    assert "of 2 probes failed; the first says most; 5 could not be asked" in text
+    assert "All values are right" not in text
+
+
 def test_progress_names_the_probe_while_a_learner_learns(monkeypatch):
     """Each probe learns until a line says for how long it has been learning."""
     said, has_said = [], threading.Event()

@@ -325,6 +325,12 @@ def test_a_monitor_file_of_two_sittings_keeps_their_order(tmp_path):
     assert "times begin again 1 time" in log.notes[0]
 
 
+def test_a_table_of_action_values_is_not_a_network(tmp_path):
+    columns = {"env_steps": lambda share: round(share * 1000), "epsilon": 0.1, "learning_rate": 0.1}
+    assert only(write_csv(tmp_path / "a.csv", rows_of(**columns))).algorithm is None
+    assert only(write_csv(tmp_path / "b.csv", rows_of(q_loss=1.0, **columns))).algorithm == "dqn"
+
+
 def test_a_logged_deviation_says_that_actions_are_continuous(tmp_path):
     columns = {"train/entropy_loss": -math.log(4), "train/std": 0.97}
     assert "actions" not in only(sb3(tmp_path / "a", **columns)).settings

@@ -49,8 +49,9 @@ def _probe(options: argparse.Namespace) -> Reported:
         outcomes = _outcomes(options)
     except KeyboardInterrupt:
         raise Interrupted("interrupted; probes keep nothing") from None
-    options.exit_status = 0 if all(one.passed for one in outcomes) else FAILED
-    return Reported(to_json(outcomes), lambda: put(in_words(outcomes)))
+    document = to_json(outcomes)
+    options.exit_status = 0 if document["passed"] else FAILED
+    return Reported(document, lambda: put(in_words(outcomes)))
 
 
 def _outcomes(options: argparse.Namespace) -> "list[Outcome]":

@@ -64,14 +64,25 @@ def kind_of(log: Log) -> str:
 
 
 def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float | None:
-    """Return the limit of a check for a log; None if nothing was measured that could set one."""
+    """Return the limit of a check for a log.
+
+    None if nothing was measured that could set one, or if healthy runs showed everything up to the
+    worst value that can be measured.
+    """
     if check.limit is not None:
         return check.limit
     chosen = _chosen(check, log, calibration() if known is None else known)
     limits = [beyond(check, one) for one in chosen.values()]
     if not limits:
         return None
-    return max(limits) if check.side == "above" else min(limits)
+    limit = max(limits) if check.side == "above" else min(limits)
+    return limit if _can_be_crossed(check, limit) else None
+
+
+def _can_be_crossed(check: Check, limit: float) -> bool:
+    if check.extreme is None:
+        return True
+    return limit < check.extreme if check.side == "above" else limit > check.extreme
 
 
 def kinds_in_words(check: Check, log: Log) -> str:

@@ -52,6 +52,10 @@ class Check:
             None if it was not measured.
         is_conclusive: whether it sees nearly every case of its causes, so that a silent one speaks
             against them in full.
+        extreme: the worst value that can be measured; None if there is no such bound. A calibrated
+            limit that is not before it cannot be crossed, so that the check is not made.
+        unless: the id of a check that says the same with more certainty: if that one found
+            something, this one does not count.
         says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look
             at this, healthy runs may show it, too. `remark`: a fact about the task or its progress,
             which counts for the causes and is not a sign of a mistake by itself.
@@ -73,6 +77,8 @@ class Check:
     is_pooled: bool = False
     healthy_share: float | None = None
     is_conclusive: bool = False
+    extreme: float | None = None
+    unless: str = ""
     says: Says = "finding"
 
     @property

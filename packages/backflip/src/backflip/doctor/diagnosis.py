@@ -22,7 +22,8 @@ SILENT = 0.25  # factor of that exponent for a check that found nothing; tuned, 
 MOST_EXPECTED = 0.9  # of the prior, for causes that a person expected: others stay possible
 LEAST_EXPECTED = 0.01
 RETURN = "episode_return_mean"
-FEWEST = 10  # logged points; below, nothing can be said
+FEWEST = 10  # logged points; below, little can be said
+NEED_NO_POINTS = ("setting", "identity")  # kinds of limits that one value can be beyond
 
 
 @final
@@ -115,7 +116,8 @@ class Diagnosis(NamedTuple):
 def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
     """Return what can be said about a training from its log.
 
-    Settings can be found wrong before there are enough points; the rest is unchecked until then.
+    Settings and identities can be found wrong before there are enough points; the rest is unchecked
+    until then.
 
     Args:
         log: the log.
@@ -128,7 +130,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
             continue
         missing = tuple(name for name in check.needs if not log.has(name))
         enough = points >= FEWEST
-        told = enough or check.kind == "setting"
+        told = enough or check.kind in NEED_NO_POINTS
         running = run_check(check, log) if told and not missing else None
         limit = limit_of(check, log, calibration)
         one = None if running is None or limit is None else against(check, running, limit)
@@ -136,6 +138,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
             measured.append(one)
         else:
             unchecked.append(Unchecked(check, missing, _why(missing, points, running, limit)))
+    measured = _without_repetition(measured)
     found = sorted((one for one in measured if one.is_found), key=_certainty)
     findings, warnings, remarks = (
         [one for one in found if one.check.says == says]
@@ -154,6 +157,12 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         rank(measured, log) if found else [],
         progress,
     )
+
+
+def _without_repetition(measured: Sequence[Measured]) -> list[Measured]:
+    """Return what counts: of two checks that say the same, the more certain one."""
+    found = {one.check.id for one in measured if one.is_found}
+    return [one for one in measured if not one.is_found or one.check.unless not in found]
 
 
 def _ends_higher(log: Log) -> bool:
@@ -244,4 +253,4 @@ def _why(
         return f"only {points} points are logged, at least {FEWEST} are needed"
     if running is None:
         return "it cannot be measured in this log"
-    return "no healthy run of this kind was measured" if limit is None else ""
+    return "healthy runs of this kind show as much, or none was measured" if limit is None else ""

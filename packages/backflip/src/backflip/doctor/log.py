@@ -93,6 +93,10 @@ class Log:
         """Return whether all these signals have values."""
         return all(name in self.signals and len(self.signals[name].x) for name in names)
 
+    def has_any(self, *names: str) -> bool:
+        """Return whether one of these signals has values."""
+        return any(self.has(name) for name in names)
+
     def setting(self, name: str) -> float | None:
         """Return a setting that is a number; None if it is not known."""
         value = self.settings.get(name)

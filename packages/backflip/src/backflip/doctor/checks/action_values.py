@@ -326,6 +326,7 @@ CHECKS = (
         "RLDebugger, Q target check",
         algorithms=OFF_POLICY,
         least_margin=0.2,
+        extreme=1.0,
     ),
     Check(
         "Q-LEVEL",
@@ -441,5 +442,6 @@ CHECKS = (
         algorithms=("ddpg", "td3"),
         least_margin=0.05,
         says="warning",
+        extreme=1.0,
     ),
 )

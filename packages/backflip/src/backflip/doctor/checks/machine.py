@@ -74,7 +74,13 @@ def lost(log: Log, found: Signal | None) -> Running | None:
 
 
 def _slows_down(log: Log) -> Running | None:
-    return lost(log, own_speed(log))
+    """Return what is lost of the speed while the algorithm learns: to fill a replay is faster."""
+    found = own_speed(log)
+    if found is not None and log.has("q_loss"):
+        loss = log.signals["q_loss"]
+        learns = found.x >= loss.x[np.isfinite(loss.y)].min(initial=np.inf)
+        found = found._replace(x=found.x[learns], y=found.y[learns])
+    return lost(log, found)
 
 
 def _memory_grows(log: Log) -> Running | None:

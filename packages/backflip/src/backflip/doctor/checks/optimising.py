@@ -1,9 +1,10 @@
 """Checks of numbers, gradients and learning rates."""
 
 import numpy as np
+from jaxtyping import Bool
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import ON_POLICY, Log, Signal
+from backflip.doctor.log import ON_POLICY, Log, Signal, Values
 from backflip.doctor.measures import (
     after,
     largest,
@@ -28,15 +29,27 @@ _TOO_LARGE = {"steps-too-large": 0.7, "reward-scale": 0.4, "value-targets": 0.3}
 
 
 def _not_finite(log: Log) -> Running | None:
-    """Return the number of signals so far with a value that is not a number, or infinite."""
+    """Return the number of signals so far with a value that is not a number, or infinite.
+
+    NaNs before the first number stand for a value that there is not yet. They count if no number
+    follows in the first 20 % of the budget.
+    """
     found = [log.signals[name] for name in ALWAYS_FINITE if log.has(name)]
     if not found:
         return None
-    bad = [one.x[~np.isfinite(one.y)][:1] for one in found]
+    begins = log.end < EARLY * log.budget
+    bad = [one.x[_broken(one.y, begins)][:1] for one in found]
     first = np.sort(np.concatenate(bad))
     if not len(first):
         return Running(np.asarray([log.end]), np.zeros(1))
     return Running(first, np.arange(1.0, len(first) + 1))
+
+
+def _broken(y: Values, begins: bool) -> Bool[np.ndarray, " n"]:
+    """Return where values are not finite, but for NaNs before a number, or while a run begins."""
+    begun = np.maximum.accumulate(np.isfinite(y))
+    waits = np.isnan(y) & ~begun & (begun[-1:] | begins)
+    return ~np.isfinite(y) & ~waits
 
 
 def _gradient(log: Log) -> Signal | None:
@@ -87,13 +100,21 @@ def _share_of_update(log: Log, name: str) -> Running | None:
 
 
 def _rate_zero(log: Log) -> Running | None:
-    """Return the smallest learning rate before 90 % of the budget."""
+    """Return the largest learning rate from an env step on, for steps before 90 % of the budget.
+
+    A rate of 0 with which a warm-up begins does not count.
+    """
     found = log.signals["learning_rate"]
-    early = found.x <= NEARLY_ALL * log.budget
-    return or_none(smallest(Running(found.x[early], found.y[early])))
+    later = np.fmax.accumulate(found.y[::-1])[::-1]
+    has_begun = np.maximum.accumulate(found.y > 0) | (found.x >= EARLY * log.budget)
+    counts = has_begun & (found.x <= NEARLY_ALL * log.budget)
+    return or_none(smallest(Running(found.x[counts], later[counts])))
 
 
 def _rate_high(log: Log) -> Running | None:
+    """Return the largest learning rate; None if nothing says that a network learns with it."""
+    if log.algorithm is None and not log.has_any(*ALWAYS_FINITE[:-1]):
+        return None
     found = log.signals["learning_rate"]
     return or_none(largest(Running(found.x, found.y)))
 
@@ -252,7 +273,7 @@ CHECKS = (
     Check(
         "NN-LR-ZERO",
         "the learning rate is 0 before the end",
-        "smallest learning rate before 90 % of the budget",
+        "learning rate from an env step on, at most, for steps before 90 % of the budget",
         _rate_zero,
         ("learning_rate",),
         "below",

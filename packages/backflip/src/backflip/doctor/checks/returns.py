@@ -18,6 +18,8 @@ from backflip.doctor.measures import (
 
 NEVER = 0.1  # share of the budget
 SUSTAINED = 0.1
+NEAR_THE_END = 0.95  # of the budget
+MOST_LOST = 1.2  # of a rise
 REAL = 10.0  # a rise of less than so much noise is none
 LATE = 0.5
 FIRST_OF_DQN = 20_000  # env steps in which greedy actions of sound runs can be worse than random
@@ -25,14 +27,14 @@ LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # always, if there are any
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 
 
-def _falls(log: Log) -> Running | None:
+def _lost(log: Log) -> Running | None:
     """Return how much of the rise of the return is lost again, over a tenth of the budget.
 
     Rise and fall are those of medians. A rise of less than `REAL` times the noise is none.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.05)
-    if len(found.x) < 20:
+    if len(found.x) < 20 or found.x[-1] <= 0:
         return None
     ago = np.searchsorted(found.x, found.x - SUSTAINED * log.budget)
     recent = np.asarray([found.value[one : n + 1].max() for n, one in enumerate(ago)])
@@ -40,7 +42,21 @@ def _falls(log: Log) -> Running | None:
     rise = peak - found.value[0]
     is_real = (rise > REAL * noise_of(signal, found)) & (ago > 0)
     lost = np.where(is_real, (peak - recent) / np.where(is_real, rise, 1.0), 0.0)
-    return or_none(largest(Running(found.x, np.minimum(lost, 1.2))))
+    return Running(found.x, np.minimum(lost, MOST_LOST))
+
+
+def _falls(log: Log) -> Running | None:
+    """Return the largest part of the rise of the return that was lost so far."""
+    lost = _lost(log)
+    return lost and or_none(largest(lost))
+
+
+def _ends_low(log: Log) -> Running | None:
+    """Return the part of the rise of the return that is lost when the training ends."""
+    lost = _lost(log)
+    if lost is None or lost.x[-1] < NEAR_THE_END * log.budget:
+        return None
+    return or_none(Running(lost.x[-1:], lost.value[-1:]))
 
 
 def _no_progress(log: Log) -> Running | None:
@@ -158,6 +174,34 @@ CHECKS = (
         },
         "Stable-Baselines3 issue 324; Dohare et al. 2023",
         least_margin=0.2,
+        extreme=MOST_LOST,
+    ),
+    Check(
+        "ENV-END",
+        "the return ends where it began",
+        "share of the rise of the return that is lost in the last 10 % of the budget; not if "
+        "ENV-DROP found a fall",
+        _ends_low,
+        ("episode_return_mean",),
+        "above",
+        "convention",
+        "The policy had learnt, and what is left at the end is no better than the untrained one. "
+        "Of some algorithms, a few seeds of a healthy program do this: run more seeds, and keep "
+        "the best policy.",
+        {
+            "steps-too-large": 0.5,
+            "acting-and-learning-disagree": 0.3,
+            "value-targets": 0.3,
+            "too-little-exploration": 0.3,
+            "replay": 0.3,
+            "reward-sign": 0.2,
+            "target-network": 0.3,
+            "unlucky-or-slow": 0.3,
+        },
+        "Stable-Baselines3 issue 324; Dohare et al. 2023",
+        limit=0.9,
+        unless="ENV-DROP",
+        says="warning",
     ),
     Check(
         "ENV-WORSE",

@@ -100,12 +100,10 @@ def _ranks(values: Values) -> Int[np.ndarray, " n"]:
 def _reward_constant(log: Log) -> Running | None:
     """Return the range of the rewards so far over their size."""
     least, most = log.signals["reward_min"], log.signals["reward_max"]
-    spread = together(least, most, lambda low, high: high - low)
-    lowest, highest = np.fmin.accumulate(least.y), np.fmax.accumulate(most.y)
-    if len(lowest) != len(spread.y):
-        return None
-    size = np.maximum(np.maximum(np.abs(lowest), np.abs(highest)), 1e-12)
-    return or_none(after(log, NEVER, at_the_end(Running(spread.x, (highest - lowest) / size))))
+    low = together(least, most, lambda low, _: np.fmin.accumulate(low))
+    high = together(least, most, lambda _, high: np.fmax.accumulate(high))
+    size = np.maximum(np.maximum(np.abs(low.y), np.abs(high.y)), 1e-12)
+    return or_none(after(log, NEVER, at_the_end(Running(low.x, (high.y - low.y) / size))))
 
 
 def _never_rewarded(log: Log) -> Running | None:
@@ -168,6 +166,7 @@ CHECKS = (
         "two routes to one number",
         least_margin=0.3,
         is_pooled=True,
+        extreme=-1.0,
     ),
     Check(
         "REW-CONST",

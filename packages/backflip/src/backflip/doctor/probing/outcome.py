@@ -33,10 +33,20 @@ class Outcome(NamedTuple):
     not_finite: Mapping[str, str] = {}
 
     @property
+    def errors(self) -> dict[str, float]:
+        """The errors of what was asked, by `value` and `action`."""
+        both = {"value": self.value_error, "action": self.action_error}
+        return {name: error for name, error in both.items() if not np.isnan(error)}
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether anything could be asked: a learner without values has no answer about them."""
+        return bool(self.errors)
+
+    @property
     def passed(self) -> bool:
-        """Whether all errors are within the tolerance."""
-        errors = [x for x in (self.value_error, self.action_error) if not np.isnan(x)]
-        return all(error <= self.probe.tolerance for error in errors)
+        """Whether all errors are within the tolerance; true if nothing was asked."""
+        return all(error <= self.probe.tolerance for error in self.errors.values())
 
 
 def outcome_of(

@@ -10,11 +10,15 @@ from backflip.doctor.probing.outcome import Outcome
 def in_words(outcomes: Sequence[Outcome]) -> str:
     """Return one line for each probe, and what the first failure means."""
     lines = [_line(one) for one in outcomes]
-    failed = [one for one in outcomes if not one.passed]
+    asked = [one for one in outcomes if one.was_asked]
+    failed = [one for one in asked if not one.passed]
+    left = len(outcomes) - len(asked)
+    rest = f"; {left} could not be asked, because the learner has no `value`" if left else ""
     if not failed:
-        return "\n".join([*lines, "", f"all {len(outcomes)} probes passed"])
-    values = [one for one in outcomes if one.probe.actions is None]
-    lines += ["", f"{len(failed)} of {len(outcomes)} probes failed; the first says most:"]
+        said = f"all {len(asked)} probes passed" if asked else "no probe was asked"
+        return "\n".join([*lines, "", said + rest])
+    values = [one for one in asked if one.probe.actions is None]
+    lines += ["", f"{len(failed)} of {len(asked)} probes failed; the first says most{rest}:"]
     lines += [f"{failed[0].probe.id}: {failed[0].probe.fails}"]
     if values and all(one.passed for one in values):
         lines.append("All values are right, and actions are wrong: look at the policy alone.")
@@ -22,13 +26,15 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
 
 
 def _line(one: Outcome) -> str:
-    errors = {"value": one.value_error, "action": one.action_error}
-    asked = {name: error for name, error in errors.items() if not math.isnan(error)}
+    if not one.was_asked:
+        return (
+            f"--      {one.probe.id:17} {one.probe.asks}  (not asked: the learner has no `value`)"
+        )
     said = ", ".join(
         f"a learned {name} is {one.not_finite[name]}"
         if name in one.not_finite
         else f"{name} off by {error:.3f}"
-        for name, error in asked.items()
+        for name, error in one.errors.items()
     )
     if not one.passed and math.isfinite(one.value):
         said = f"first value {one.value:.3g}, {said}"
@@ -42,7 +48,7 @@ def to_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "probes": [
             {
                 "probe": one.probe.id,
-                "passed": one.passed,
+                "passed": one.passed if one.was_asked else None,
                 "value": _number(one.value),
                 "value_error": _number(one.value_error),
                 "action_error": _number(one.action_error),
@@ -54,7 +60,7 @@ def to_json(outcomes: Sequence[Outcome]) -> dict[str, Any]:
             }
             for one in outcomes
         ],
-        "passed": all(one.passed for one in outcomes),
+        "passed": all(one.passed for one in outcomes) and any(o.was_asked for o in outcomes),
     }
 
 

@@ -12,6 +12,8 @@ NEAR = 0.005  # of log n: a policy whose last layer is small starts that close t
 # The first update may lower the entropy more; the logarithms of few actions are further apart.
 FEW_ACTIONS, FEW_NEAR = 10, 0.03
 ROUNDING = 1e-4
+# What a network of action values logs; a table of them explores with an ε, too.
+OF_NETWORKS = ("q_loss", "total_loss", "q_mean", "td_error_abs_mean", "grad_norm")
 
 
 def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
@@ -20,7 +22,8 @@ def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
         return "ppo"
     if "temperature" in signals and "q_loss" in signals:
         return "sac"
-    if "epsilon" in signals:
+    has_network = library != "unknown" or any(name in signals for name in OF_NETWORKS)
+    if "epsilon" in signals and has_network:
         return "dqn"
     if library == "sb3" and "value_loss" in signals and "policy_loss" in signals:
         return "a2c"
