@@ -26,6 +26,7 @@ from backflip.doctor.errors_of_means import error_of_change
 from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
+from backflip.doctor.report import in_words
 from backflip.doctor.signals import SIGNALS
 
 until = module_at("benchmarks/faults/looks.py").until
@@ -753,3 +754,31 @@ def test_strange_numbers_are_no_tracebacks():
 
 def _noise_of_returns():
     return np.random.default_rng(0).normal(size=POINTS)
+
+
+STRANGE = (0.0, -1.0, 1e-300, 1e30, 2e301, -1e308, math.inf, -math.inf, math.nan)
+
+
+def _any_log(seed: int) -> Log:
+    """Return a log of any signals, lengths and steps, some of whose values are strange."""
+    rng = np.random.default_rng(seed)
+    signals = {}
+    for name in rng.permutation(sorted(SIGNALS))[: rng.integers(1, len(SIGNALS))]:
+        points = int(rng.choice([1, 2, 5, 12, 60]))
+        y = rng.normal(size=points) * 10.0 ** rng.integers(-6, 7)
+        y = np.where(rng.random(points) < 0.1, rng.choice(STRANGE, points), y)
+        begin = rng.choice([-5000.0, 0.0, 0.0, 1e6])
+        signals[str(name)] = Signal(begin + np.cumsum(rng.integers(1, 900, points)), y, str(name))
+    algorithm = rng.choice(["ppo", "a2c", "dqn", "sac", "td3", "none"])
+    library = rng.choice(["backflip", "sb3", "cleanrl", "rllib", "unknown"])
+    settings = {"discount": float(rng.choice([0.0, 0.99, 1.0, 2.0])), "actions": 2}
+    named = None if algorithm == "none" else str(algorithm)
+    return Log("any", str(library), signals, algorithm=named, settings=settings)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_log_gets_a_verdict(seed):
+    for number in range(10):
+        found = diagnose(_any_log(100 * seed + number))
+        assert found.verdict
+        assert in_words(found)
