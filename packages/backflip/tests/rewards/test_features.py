@@ -19,9 +19,9 @@ from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.linear.model import (
     AdditiveRewardModel,
     IntervalRewardModel,
-    LinearParameters,
     LinearRewardModel,
 )
+from backflip.rewards.linear.parameters import LinearParameters
 from backflip.rewards.representations import additive
 from backflip.rewards.representations import slow as module
 from backflip.rewards.representations.additive import AdditiveFeatures

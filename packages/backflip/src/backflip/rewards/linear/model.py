@@ -18,8 +18,6 @@ from backflip.core.trees import stack_rows
 from backflip.core.types import Transition
 from backflip.rewards.inputs import CLIPS_AT_ONCE, ClipEncoder, EncodedClip, apply_to_steps
 from backflip.rewards.interface import (
-    TIE,
-    TIE_WIDTH,
     Embedding,
     Fitted,
     LabelledComparison,
@@ -28,16 +26,15 @@ from backflip.rewards.interface import (
     Spread,
 )
 from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
-from backflip.rewards.linear.steps import StepCache, Steps
-from backflip.rewards.measures import (
-    LARGEST_REWARD,
-    LARGEST_SPARSE,
-    Labels,
-    label_metrics,
-    reward_metrics,
-    scale_of,
-    sparse_scale,
+from backflip.rewards.linear.parameters import (
+    LinearParameters,
+    Sparse,
+    fitted_parameters,
+    reward_of,
+    spread_of,
+    zero_if_all_ties,
 )
+from backflip.rewards.linear.steps import StepCache, Steps
 from backflip.rewards.representations.additive import FEW_KNOTS, AdditiveFeatures
 from backflip.rewards.representations.change_map import ChangeMap
 from backflip.rewards.representations.collapse import has_collapsed
@@ -49,43 +46,6 @@ from backflip.rewards.representations.place_map import PlaceMap
 from backflip.rewards.representations.slow import SlowFeatures
 
 SMALLEST_VARIANCE = 1e-20  # of a weight, where it divides
-NEGLIGIBLE = 1e-6  # probability of a model that is left out of the mean
-
-
-class Sparse(NamedTuple):
-    """The rest of the scale of a sparse reward (`measures.SparseScale`)."""
-
-    dead_zone: Float[Array, ""]
-
-
-class LinearParameters(NamedTuple):
-    """One seed's fitted reward, r(x) = clip((w̄ᵀf(x) - offset) / scale, -3, 3).
-
-    A sparse reward is r(x) = clip(soft(w̄ᵀf(x) - offset) / scale, -1.5, 1.5).
-
-    Attributes:
-        encoder: the representation's arrays.
-        weights: w̄, the mean of the mixture fitted to all labels.
-        offset: subtracted from w̄ᵀf(x).
-        scale: divides what is left.
-        members: w of each member, fitted to a bootstrap sample; differences of wᵀf summed over
-            clips are logits.
-        thresholds: of the threshold group; `()` in other representations.
-        sparse: the dead zone of a sparse reward; `()` for other rewards.
-    """
-
-    encoder: Any
-    weights: Float[Array, " F"]
-    offset: Float[Array, ""]
-    scale: Float[Array, ""]
-    members: Float[Array, "M F"]
-    thresholds: Any = ()
-    sparse: Sparse | tuple[()] = ()
-
-    @property
-    def inputs(self) -> Inputs:
-        """What the features are computed with."""
-        return Inputs(self.encoder, self.thresholds)
 
 
 class LinearRewardModel:
@@ -124,7 +84,7 @@ class LinearRewardModel:
         """Return the predicted reward of a batch; the true reward is not read."""
 
         def reward(found: Float[Array, "N F"]) -> Float[Array, " N"]:
-            return _reward(parameters, found @ parameters.weights)
+            return reward_of(parameters, found @ parameters.weights)
 
         return self._each_step(parameters, batch, reward)
 
@@ -135,8 +95,8 @@ class LinearRewardModel:
             return found @ parameters.weights, found @ parameters.members.T
 
         raw, of_members = self._each_step(parameters, batch, values)
-        spread = _spread(parameters, raw, of_members, batch.valid.astype(raw.dtype))
-        return Spread(_reward(parameters, raw), spread)
+        spread = spread_of(parameters, raw, of_members, batch.valid.astype(raw.dtype))
+        return Spread(reward_of(parameters, raw), spread)
 
     def _each_step(
         self,
@@ -161,7 +121,7 @@ class LinearRewardModel:
         """Return the reward of B steps, of which `representation.see` kept `seen`."""
         before, after = seen
         found = self.representation.features(parameters.inputs, before, action, after)
-        return _reward(parameters, found @ parameters.weights)
+        return reward_of(parameters, found @ parameters.weights)
 
     def observe(self, record: Transition) -> None:
         """Keep what one seed's random policy saw, to fit the representation to."""
@@ -199,7 +159,7 @@ class LinearRewardModel:
         for row, one in enumerate(comparisons):
             self._ensembles[row] = _FittedEnsemble(answers_of(one), ensembles[row])
         fitted = [
-            _scaled(encoder, _or_nothing(ensemble, one), one, self.sparse)
+            fitted_parameters(encoder, zero_if_all_ties(ensemble, one), one, self.sparse)
             for encoder, ensemble, one in zip(encoders, ensembles, steps, strict=True)
         ]
         collapsed = [
@@ -237,8 +197,8 @@ class LinearRewardModel:
         alive = np.stack([clip.alive for clip in encoded])
         raw, of_members = found @ weights, found @ members.T
         numbers = jax.tree.map(np.asarray, parameters)
-        reward = _reward(numbers, raw)
-        spread = _spread(numbers, raw, of_members, np.ones_like(raw))
+        reward = reward_of(numbers, raw)
+        spread = spread_of(numbers, raw, of_members, np.ones_like(raw))
         reward, spread = ((x * alive).astype(np.float32) for x in (reward, spread))
         return Opinions(reward, spread, (found * alive[..., None]).sum(1) @ members.T)
 
@@ -396,77 +356,9 @@ def _features(
     return representation.features(inputs, before, action, after)
 
 
-def _reward(parameters: LinearParameters, raw: Any) -> Any:
-    """Return the reward for w̄ᵀf(x), a JAX or a NumPy array."""
-    x, largest = raw - parameters.offset, LARGEST_REWARD
-    if isinstance(parameters.sparse, Sparse):
-        (dead_zone,) = parameters.sparse
-        x, largest = x - x.clip(-dead_zone, dead_zone), LARGEST_SPARSE
-    return (x / parameters.scale).clip(-largest, largest)
-
-
-def _spread(parameters: LinearParameters, raw: Any, of_members: Any, counted: Any) -> Any:
-    """Return the spread for w̄ᵀf(x) and each wₘᵀf(x), JAX or NumPy arrays; κ is of counted steps."""
-    mean = of_members.mean(-1)
-    factor = (raw * mean * counted).sum() / (mean * mean * counted).sum().clip(1e-12)
-    return abs(factor) * of_members.std(-1) / parameters.scale
-
-
 def answers_of(comparisons: Sequence[LabelledComparison]) -> tuple[tuple[int, float], ...]:
     """Return the query and the preference of each label."""
     return tuple((one.query, float(one.left_preferred)) for one in comparisons)
-
-
-def _or_nothing(ensemble: Ensemble, steps: Steps) -> Ensemble:
-    """Return the ensemble, or, if all answers are ties, that of a reward of zero.
-
-    Then nothing is known but that the clips so far are alike. What the fit leaves is rounding
-    noise, which the scaling of the reward would blow up.
-    """
-    if not len(steps.left_preferred) or (steps.left_preferred != TIE).any():
-        return ensemble
-    models, members = np.zeros_like(ensemble.models), np.zeros_like(ensemble.members)
-    return ensemble._replace(models=models, members=members)
-
-
-def _scaled(
-    inputs: Inputs, ensemble: Ensemble, steps: Steps, sparse: bool
-) -> tuple[LinearParameters, dict[str, float]]:
-    """Return one seed's parameters, scaled over all labelled clips, and metrics.
-
-    Models are scaled before they are averaged.
-    """
-    probable = ensemble.chances > NEGLIGIBLE
-    models, chances = ensemble.models[probable], ensemble.chances[probable]
-    of_models = steps.alive @ models.T
-    share = chances / scale_of(of_models, steps.endless).spread
-    weights, raw = share @ models, of_models @ share
-    if sparse:
-        held_out = ensemble.drawn.T == 0
-        labels = Labels(steps.clip, steps.left_preferred)
-        of_members = steps.alive @ ensemble.members.T
-        offset, dead_zone, scale = sparse_scale(raw, of_members, held_out, labels)
-        rest = Sparse(jnp.float32(dead_zone))
-    else:
-        offset, scale = (x[0] for x in scale_of(raw[:, None], steps.endless))
-        rest = ()
-    numbers = (weights, offset, scale, ensemble.members)
-    w, b, c, members = (jnp.asarray(x, jnp.float32) for x in numbers)
-    parameters = LinearParameters(inputs.encoder, w, b, c, members, inputs.thresholds, rest)
-    return parameters, _metrics(ensemble, steps, (raw - offset) / scale)
-
-
-def _metrics(
-    ensemble: Ensemble, steps: Steps, reward: Float[np.ndarray, " steps"]
-) -> dict[str, float]:
-    margin = steps.labelled.difference @ ensemble.members.T
-    held_out = ensemble.drawn.T == 0
-    measured = label_metrics(margin, steps.left_preferred, held_out) | reward_metrics(reward)
-    return measured | {
-        "reward_model_log_evidence": float(ensemble.log_evidence.max()),
-        TIE_WIDTH: float(ensemble.tie_widths @ ensemble.chances),
-        "reward_model_noise": float(ensemble.noises @ ensemble.chances),
-    }
 
 
 def last_doubling(query_env_steps: Sequence[int]) -> int:
