@@ -557,6 +557,14 @@ def act(q_net, obs):
     action = q_net(obs).max(dim=-1).values  # here
     return action
 """,
+        """
+def act(q, state, rng):
+    if rng.random() < 0.1:
+        action = rng.integers(4)
+    else:
+        action = max(q[state].values())  # here
+    return action
+""",
     ],
     "L12": [
         """
@@ -1542,6 +1550,13 @@ def backup(Q, state):
     return a
 def best_value(q_net, state):
     return q_net(state).max()
+""",
+        """
+def act(q, state):
+    action = max(q[state], key=q[state].get)
+    return action
+def greedy(q_values):
+    return max(enumerate(q_values), key=lambda pair: pair[1])[0]
 """,
     ],
     "L12": [

@@ -302,8 +302,10 @@ def _is_maximum(source: Source, node: ast.expr) -> bool:
             return number(index) == 0 and _is_maximum(source, inner)
         case ast.Attribute(value=inner, attr="values"):
             return _is_maximum(source, inner)
-        case ast.Call(func=func, args=args):
+        case ast.Call(func=func, args=args) as call:
             if last_word(func) not in ("max", "amax") and source.dotted(func) != "max":
+                return False
+            if argument(call, "key") is not None:  # `max(q, key=q.get)` is the place
                 return False
             owner = func.value if isinstance(func, ast.Attribute) else func
             words = names_in(owner) | {name for one in args for name in names_in(one)}
