@@ -15,9 +15,11 @@ from backflip.doctor.lint.rules import (
     seeds,
     stepping,
     targets,
+    truncation,
 )
 
 _FILES = (
+    truncation,
     ends,
     stepping,
     targets,
