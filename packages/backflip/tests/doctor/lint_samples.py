@@ -84,6 +84,30 @@ def target(env, q, gamma):
     done = terminated + truncated
     return reward + gamma * q(obs) * (1 - done)  # here
 """,
+        """
+def advantages(rewards, values, terminated, truncated, gamma, lam):
+    done, last = terminated | truncated, 0.0
+    if not truncated.any():
+        last = gamma * values[-1]
+    for t in reversed(range(len(rewards))):
+        alive = 1 - done[t]
+        last = rewards[t] + gamma * lam * alive * last + gamma * alive * values[t + 1]  # here
+    return last
+""",
+        """
+def targets(rewards, values, terminated, truncated, gamma):
+    done = terminated | truncated
+    if terminated or truncated:
+        rewards = gamma * rewards
+    values *= gamma * (1 - done)  # here
+    return rewards + values
+""",
+        """
+def targets(rewards, values, terms, truncs, gamma):
+    for reward, value, term, trunc in zip(rewards, values, terms, truncs):
+        done = term or trunc
+        yield reward + gamma * value * (1 - done)  # here
+""",
     ],
     "L02": [
         """
@@ -160,6 +184,18 @@ def collect(memory):
     envs = gym.make_vec("CartPole-v1", num_envs=4)
     new, rewards, ended, cut, _ = envs.step(0)
     memory.push(old, 0, rewards, new, ended)  # here
+""",
+        """
+import gymnasium as gym
+envs = gym.make_vec("CartPole-v1", num_envs=4)
+while True:
+    new, rewards, ended, cut, _ = envs.step(0)
+    done = ended | cut
+    for i in range(4):
+        if not done[i]:
+            replay.add(old, new, rewards[i], ended[i])  # here
+    done = done.tolist()
+    old = new
 """,
     ],
     "L05": [
@@ -1111,6 +1147,51 @@ def advantages(envs, buffer, gamma):
     alive = 1.0 - buffer.end[0]
     return reward + gamma * buffer.v[1] * alive
 """,
+        """
+import numpy as np
+def rollout(env, critic, gamma):
+    for t in range(100):
+        obs, reward, terminated, truncated, info = env.step(0)
+        done = terminated or truncated
+        if truncated and not terminated:
+            reward += gamma * critic(obs)
+        rewards[t], dones[t] = reward, done
+    for t in reversed(range(100)):
+        delta = rewards[t] + gamma * values[t + 1] * (1 - dones[t]) - values[t]
+def by_index(critic, obs, rewards, terminated, truncated, gamma):
+    done = terminated | truncated
+    for i in np.flatnonzero(truncated & ~terminated):
+        rewards[i] += gamma * critic(obs[i])
+    return rewards + gamma * critic(obs) * (1 - done)
+def by_info(critic, obs, reward, terminated, truncated, info, gamma):
+    done = terminated or truncated
+    if info.get("TimeLimit.truncated", False):
+        reward = reward + gamma * critic(obs)
+    return reward + gamma * critic(obs) * (1 - done)
+def by_name(critic, obs, reward, terminated, truncated, gamma):
+    done = terminated or truncated
+    only_cut = truncated & (not terminated)
+    last_value = critic(obs) if only_cut else 0
+    return reward + gamma * last_value + gamma * critic(obs) * (1 - done)
+def by_else(critic, obs, reward, terminated, truncated, gamma):
+    done = terminated or truncated
+    if not truncated:
+        pass
+    else:
+        reward += gamma * critic(obs)
+    return reward + gamma * critic(obs) * (1 - done)
+""",
+        """
+import numpy as np
+def gae(rewards, values, next_values, terminated, truncated, gamma, lam):
+    done, last = np.logical_or(terminated, truncated), 0.0
+    for t in reversed(range(len(rewards))):
+        delta = rewards[t] + gamma * next_values[t] * (1 - terminated[t]) - values[t]
+        last = delta + gamma * lam * (1 - done[t]) * last
+        next_value, going = next_values[t] * (1 - terminated[t]), 1.0 - done[t]
+        total = rewards[t] + gamma * (next_value + lam * going * total) - values[t]
+    return last, total
+""",
     ],
     "L02": [
         """
@@ -1190,6 +1271,37 @@ import gymnasium as gym
 env = gym.make("CartPole-v1")
 next_obs, reward, terminated, truncated, info = env.step(0)
 buffer.add(obs, next_obs, 0, reward, terminated)
+""",
+        """
+import gymnasium as gym
+import numpy as np
+envs = gym.make_vec("CartPole-v1", num_envs=4)
+fresh = np.zeros(4, bool)
+while True:
+    new, rewards, ended, cut, _ = envs.step(0)
+    keep = ~fresh
+    replay.add(old[keep], new[keep], rewards[keep], ended[keep])
+    for i in np.flatnonzero(~fresh):
+        buffer.push(old[i], new[i], rewards[i], ended[i])
+    for i in range(4):
+        if fresh[i]:
+            continue
+        memory.append(old, new, i)
+    new = new[keep]
+    memory.append(old, new)
+    fresh = ended | cut
+    old = new
+""",
+        """
+import gymnasium as gym
+envs = gym.make_vec("CartPole-v1", num_envs=4)
+def collect(memory, done):
+    while True:
+        before = done
+        new, rewards, ended, cut, _ = envs.step(0)
+        done = ended | cut
+        if not before.any():
+            memory.push(old, new, ended)
 """,
     ],
     "L05": [

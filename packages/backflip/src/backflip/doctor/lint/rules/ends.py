@@ -2,15 +2,18 @@
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
+    FUNCTIONS,
     Scope,
     Source,
     arguments,
     assignments,
     has_word,
     last_word,
+    names_in,
     written,
 )
 
@@ -88,7 +91,8 @@ def _autoreset_rows(source: Source) -> Iterator[Hit]:
     for scope in source.scopes:
         after = _next_observations(scope, vectors)
         for call, _ in source.calls(scope):
-            if stores(call) and any(written(one) in after for one in arguments(call)):
+            given = any(written(one) in after for one in arguments(call))
+            if stores(call) and given and not _leaves_rows_out(source, scope, call, vectors):
                 seen = (
                     "the replay gets the observation after the reset as the successor of the last"
                 )
@@ -102,17 +106,87 @@ def _makes_vectors(name: str) -> bool:
 
 def _next_observations(scope: Scope, vectors: set[str]) -> set[str]:
     """Return the names of the observations that `step` of a vector environment returns."""
-    found: set[str] = set()
-    for target, value, _ in assignments(scope):
+    return {written(names[0]) for names, _ in _steps(scope, vectors)}
+
+
+def _steps(scope: Scope, vectors: set[str]) -> Iterator[tuple[list[ast.expr], ast.stmt]]:
+    """Yield the five names of `obs, reward, ended, cut, info = envs.step(action)`, and where."""
+    for target, value, statement in assignments(scope):
         match target, value:
             case (
-                ast.Tuple(elts=[first, _, _, _, _]),
+                ast.Tuple(elts=[_, _, _, _, _] as names),
                 ast.Call(func=ast.Attribute(value=env, attr="step")),
-            ) if written(env) in vectors:
-                found.add(written(first))
+            ) if written(env) in vectors and isinstance(statement, ast.stmt):
+                yield names, statement
             case _:
                 pass
-    return found
+
+
+def _leaves_rows_out(source: Source, scope: Scope, call: ast.Call, vectors: set[str]) -> bool:
+    """Return whether a call stores rows that are chosen by the ends of the step before."""
+    before = _ends_before(scope, call, vectors)
+    stored = {written(one) for one in arguments(call)}
+    given = [value for target, value, _ in assignments(scope) if written(target) in stored]
+    if any(_is_chosen_by(one, before) for one in (*arguments(call), *given)):
+        return True
+    return any(before & names_in(one) for one in _conditions(source, call))
+
+
+def _ends_before(scope: Scope, call: ast.Call, vectors: set[str]) -> set[str]:
+    """Return the names that still have the ends of the step before where a call is.
+
+    They are made from the ends after the call, or before `step` is called again.
+    """
+    steps = list(_steps(scope, vectors))
+    ends = _made_from(scope, {written(one) for names, _ in steps for one in names[2:4]})
+    again = [one.lineno for _, one in steps]
+    kept = {
+        (written(target), call.lineno < statement.lineno or statement.lineno < min(again))
+        for target, value, statement in assignments(scope)
+        if ends & names_in(value)
+    }
+    now = {name for name, is_old in kept if not is_old}
+    return _made_from(scope, {name for name, is_old in kept if is_old and name} - now)
+
+
+def _made_from(scope: Scope, names: set[str]) -> set[str]:
+    """Return some names, and those whose value is made from them, in any number of steps."""
+    while True:
+        more = {
+            written(target)
+            for target, value, _ in assignments(scope)
+            if names & names_in(value) and not isinstance(target, ast.Tuple)
+        } - {""}
+        if more <= names:
+            return names
+        names = names | more
+
+
+def _is_chosen_by(node: ast.expr, names: set[str]) -> bool:
+    """Return whether an expression is indexed by one of the names."""
+    return any(
+        isinstance(one, ast.Subscript) and names & names_in(one.slice) for one in ast.walk(node)
+    )
+
+
+def _conditions(source: Source, node: ast.AST) -> Iterator[ast.expr]:
+    """Yield what code depends on: the tests and loops around it, and tests that skip it."""
+    while not isinstance(node, (*FUNCTIONS, ast.Module)):
+        parent = source.parents[node]
+        match parent:
+            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+                yield test
+            case ast.For(iter=over, body=body):
+                yield over
+                yield from (one.test for one in body if _skips(one))
+            case _:
+                pass
+        node = parent
+
+
+def _skips(statement: ast.stmt) -> TypeGuard[ast.If]:
+    """Return whether a statement goes on with the next turn of a loop, where a test holds."""
+    return isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Continue)
 
 
 def stores(call: ast.Call) -> bool:
