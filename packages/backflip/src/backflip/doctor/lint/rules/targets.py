@@ -1,4 +1,4 @@
-"""L05, L06, L20: targets of the temporal difference."""
+"""L06, L20: shapes of targets, and target networks."""
 
 import ast
 from collections.abc import Iterator
@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
-    Scope,
     Source,
     argument,
     assignments,
-    discounts,
     has_word,
     last_word,
     names_in,
@@ -21,154 +19,12 @@ from backflip.doctor.lint.source import (
 from backflip.doctor.lint.values import known_numbers
 
 LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
-GRADIENTS = ("jax.grad", "jax.value_and_grad")
 LOSS_CLASSES = ("MSELoss", "SmoothL1Loss", "HuberLoss", "L1Loss")
 LEARNING = ("q", "v", "qf", "qf1", "dqn", "model", "local", "online")
 NETWORKS = ("net", "network", "model", "policy", "critic", "actor")
 TARGETS = ("target", "targ", "tgt")  # in the names of target networks
-COPIES = ("old", "ema", "frozen", "fixed", "slow", "lagged", "delayed")  # in those of others
 MIXERS = ("copy_", "mul_", "lerp_", "tree_map", "map")
 SMALL = 0.2  # a smaller share of the target network is surely meant the other way round
-
-
-def _gradient_through_target(source: Source) -> Iterator[Hit]:
-    if source.imports_any("torch"):
-        for scope in source.scopes:
-            if _learns_from(source, scope):
-                yield from _open_targets(source, scope, _values_of_next(source, scope), "")
-    if source.imports_any("jax"):
-        for function in _differentiated(source):
-            params = function.args.args[0].arg
-            following = _values_of_next(source, function, params)
-            yield from _open_targets(source, function, following, params)
-
-
-def _open_targets(source: Source, scope: Scope, following: set[str], params: str) -> Iterator[Hit]:
-    """Find targets in a loss that gradients flow through.
-
-    Args:
-        source: the program.
-        scope: where the loss is computed.
-        following: the names of values of the next state.
-        params: what gradients are computed of; empty for networks of torch.
-    """
-    stopped, compared = _stopped_later(scope), _second_arguments(source, scope)
-    for target, value, statement in assignments(scope):
-        name = written(target)
-        if name in stopped or source.without_gradients(statement):
-            continue
-        if name in compared and _bootstraps(value, following, params):
-            yield Hit(statement, f"gradients of the loss flow through the target `{name}`")
-
-
-def _learns_from(source: Source, scope: Scope) -> bool:
-    """Return whether a scope computes gradients, or returns a loss to one that does."""
-    if any(last_word(call.func) == "backward" for call, _ in source.calls(scope)):
-        return True
-    if isinstance(scope, ast.Module) or "backward" not in source.text:
-        return False
-    called = [call for call, _ in source.calls() if last_word(call.func) == scope.name.lower()]
-    if not any(not source.without_gradients(call) for call in called):
-        return False
-    return any(
-        has_word(" ".join(names_in(node.value)), "loss")
-        for node in walk(scope)
-        if isinstance(node, ast.Return) and node.value is not None
-    )
-
-
-def _differentiated(source: Source) -> list[ast.FunctionDef]:
-    """Return the functions that `jax.grad` is applied to, by their first argument."""
-    names = {
-        written(call.args[0])
-        for call, name in source.calls()
-        if name in GRADIENTS and call.args and argument(call, "argnums", 1) is None
-    }
-    return [
-        scope
-        for scope in source.scopes
-        if isinstance(scope, ast.FunctionDef)
-        and scope.args.args
-        and (
-            scope.name in names or any(source.dotted(d) in GRADIENTS for d in scope.decorator_list)
-        )
-    ]
-
-
-def _values_of_next(source: Source, scope: Scope, params: str = "") -> set[str]:
-    """Return the names of what a network that learns says of the next state, with gradients."""
-    return {
-        written(target)
-        for target, value, statement in assignments(scope)
-        if not source.without_gradients(statement) and _is_value_of_next(value, params)
-    } - {""}
-
-
-def _is_value_of_next(value: ast.expr, params: str) -> bool:
-    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
-    if _stops(calls):
-        return False
-    return any(
-        _is_learning_network(call, params)
-        and has_word(" ".join(map(ast.unparse, call.args)), "next")
-        for call in calls
-    )
-
-
-def _stops(calls: list[ast.Call]) -> bool:
-    return any(last_word(one.func) in ("detach", "item", "numpy", "stop_gradient") for one in calls)
-
-
-def _bootstraps(value: ast.expr, following: set[str], params: str) -> bool:
-    """Return whether a value is γ times the output of a network that learns, with gradients."""
-    names = names_in(value)
-    if not discounts(value):
-        return False
-    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
-    if _stops(calls):
-        return False
-    if following & names:
-        return True
-    if params:
-        return _is_value_of_next(value, params)
-    return any(_is_learning_network(call) for call in calls)
-
-
-def _is_learning_network(call: ast.Call, params: str = "") -> bool:
-    """Return whether a call is of a network that learns; in JAX, with the parameters that do."""
-    if params:
-        return any(written(one).partition(".")[0] == params for one in call.args)
-    name = written(call.func)
-    if has_word(name, *TARGETS, *COPIES):
-        return False
-    last = last_word(call.func)
-    return bool(call.args) and (last in LEARNING or last.endswith(("net", "network", "critic")))
-
-
-def _stopped_later(scope: Scope) -> set[str]:
-    """Return the names that are used without their gradients."""
-    found: set[str] = set()
-    for node in walk(scope):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="detach", value=of)):
-                found.add(written(of))
-            case ast.Call(func=func, args=[of]) if last_word(func) == "stop_gradient":
-                found.add(written(of))
-            case _:
-                pass
-    return found
-
-
-def _second_arguments(source: Source, scope: Scope) -> set[str]:
-    """Return the names that losses are computed to: second arguments, or what is subtracted."""
-    found: set[str] = set()
-    for call, name in source.calls(scope):
-        if name.rpartition(".")[2] in LOSSES or has_word(last_word(call.func), "criterion", "loss"):
-            found |= {written(one) for one in call.args[:2]}
-    for node in walk(scope):
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-            found |= {written(node.left), written(node.right)}
-    return found - {""}
 
 
 def _column_against_row(source: Source) -> Iterator[Hit]:
@@ -408,15 +264,6 @@ def _share(node: ast.expr, known: dict[str, float]) -> float | None:
 
 
 RULES = (
-    Rule(
-        "L05",
-        "gradients flow through the target",
-        "The loss also changes the value of the next state, so that the target moves towards the "
-        "prediction. Residual gradients learn slowly, or something else.",
-        "Compute the target inside `with torch.no_grad():`, or use `.detach()`.",
-        "Mnih et al. 2015; Spinning Up, DQN and DDPG",
-        _gradient_through_target,
-    ),
     Rule(
         "L06",
         "(B, 1) against (B,) in a loss",
