@@ -258,6 +258,21 @@ def make_step(net, gamma):
         return jnp.mean(optax.huber_loss(q, y))
     return jax.jit(jax.value_and_grad(loss_fn))
 """,
+        """
+import torch
+import torch.nn.functional as F
+def update(q_net, opt, s, r, next_s, gamma, learns):
+    best = q_net(next_s).argmax(1)
+    y = r + gamma * q_net(next_s)[range(len(best)), best]  # here
+    torch.set_grad_enabled(False)
+    torch.set_grad_enabled(True)
+    other = r.item() + gamma * q_net(next_s).max(1)[0]  # here
+    with torch.set_grad_enabled(learns):
+        third = r + gamma * q_net(next_s).max(1)[0].float()  # here
+    loss = F.mse_loss(q_net(s), y) + F.mse_loss(q_net(s), other) + F.mse_loss(q_net(s), third)
+    opt.zero_grad()
+    loss.backward()
+""",
     ],
     "L06": [
         """
@@ -1363,6 +1378,45 @@ def make_step(net, gamma):
 def error(params, net, batch, gamma):
     following = batch.reward + gamma * net.apply(params, batch.next_obs)
     return net.apply(params, batch.obs) - following
+""",
+        """
+import torch
+import torch.nn.functional as F
+def update(q_net, target_net, opt, s, r, next_s, gamma):
+    best = q_net(next_s).argmax(1)
+    y = r + gamma * target_net(next_s)[range(len(best)), best]
+    places = q_net(next_s).max(1)[1]
+    other = r + gamma * target_net(next_s, places)
+    chosen = pick(q_net(next_s))
+    third = r + gamma * target_net(next_s).gather(1, chosen).squeeze(1)
+    fourth = r + gamma * q_net(next_s).max(1)[0].data
+    fifth = r + gamma * float(q_net(next_s).max())
+    sixth = r + gamma * torch.tensor(q_net(next_s).max(1)[0].tolist())
+    next_q = q_net(next_s).max(1)[0]
+    next_q.detach_()
+    seventh = r + gamma * next_q
+    eighth = r + gamma * (q_net(next_s).max(1)[0] > 0) * 0.5
+    goals = (y, other, third, fourth, fifth, sixth, seventh, eighth)
+    loss = sum(F.mse_loss(q_net(s), one) for one in goals)
+    loss = loss + sum((F.mse_loss(q_net(s), y), F.mse_loss(q_net(s), other)))
+    loss = loss + sum((F.mse_loss(q_net(s), third), F.mse_loss(q_net(s), fourth)))
+    loss = loss + sum((F.mse_loss(q_net(s), fifth), F.mse_loss(q_net(s), sixth)))
+    loss = loss + sum((F.mse_loss(q_net(s), seventh), F.mse_loss(q_net(s), eighth)))
+    opt.zero_grad()
+    loss.backward()
+""",
+        """
+import torch
+import torch.nn.functional as F
+def update(q_net, opt, s, r, next_s, gamma):
+    with torch.set_grad_enabled(False):
+        y = r + gamma * q_net(next_s).max(1).values
+    torch.set_grad_enabled(False)
+    other = r + gamma * q_net(next_s).max(1).values
+    torch.set_grad_enabled(True)
+    loss = F.mse_loss(q_net(s), y) + F.mse_loss(q_net(s), other)
+    opt.zero_grad()
+    loss.backward()
 """,
     ],
     "L06": [

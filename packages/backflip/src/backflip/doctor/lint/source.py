@@ -150,7 +150,9 @@ class Source:
             node = parent
 
     def without_gradients(self, node: ast.AST) -> bool:
-        """Return whether torch computes no gradients here: by a context, or by a decorator."""
+        """Return whether torch computes no gradients here: by a context, decorator or switch."""
+        if isinstance(node, ast.expr | ast.stmt) and self._is_switched_off(node):
+            return True
         while node is not self.tree:
             if isinstance(node, ast.With) and any(
                 self.stops_gradients(item.context_expr) for item in node.items
@@ -164,7 +166,26 @@ class Source:
     def stops_gradients(self, node: ast.AST) -> bool:
         """Return whether an expression is `torch.no_grad()`, or something like it."""
         name = self.dotted(node.func if isinstance(node, ast.Call) else node)
+        if name.endswith("set_grad_enabled"):
+            return isinstance(node, ast.Call) and is_false(argument(node, "mode", 0))
         return name.rpartition(".")[2] in ("no_grad", "inference_mode")
+
+    def _is_switched_off(self, node: ast.expr | ast.stmt) -> bool:
+        """Return whether the last `torch.set_grad_enabled(...)` before a line is of False."""
+        scope = self.function_of(node)
+        before = [one for one in self._switches.get(scope, ()) if one.lineno < node.lineno]
+        if before or isinstance(scope, ast.Module):
+            return bool(before) and self.stops_gradients(before[-1])
+        return self._is_switched_off(scope)
+
+    @cached_property
+    def _switches(self) -> dict[Scope, list[ast.Call]]:
+        """The statements `torch.set_grad_enabled(...)` by function, in the order of the text."""
+        found: dict[Scope, list[ast.Call]] = {}
+        for call in self.calls_of.get("set_grad_enabled", ()):
+            if isinstance(self.parents[call], ast.Expr):
+                found.setdefault(self.function_of(call), []).append(call)
+        return {scope: sorted(calls, key=lambda one: one.lineno) for scope, calls in found.items()}
 
 
 def _rest_of_block(parent: ast.AST, node: ast.AST) -> list[ast.stmt]:

@@ -14,11 +14,17 @@ from backflip.doctor.lint.source import (
     has_word,
     last_word,
     names_in,
+    number,
     walk,
     written,
 )
 
 GRADIENTS = ("jax.grad", "jax.value_and_grad")
+STOPS = (
+    *("detach", "detach_", "item", "tolist", "tensor", "stop_gradient", "to_np", "t2n"),
+    *("argmax", "argmin", "argsort", "long", "int", "bool"),
+)
+SORTS = ("max", "min", "sort", "topk")  # their second result is places
 COPIES = ("old", "ema", "frozen", "fixed", "slow", "lagged", "delayed")  # in names of networks
 
 
@@ -88,41 +94,64 @@ def _differentiated(source: Source) -> list[ast.FunctionDef]:
 
 def _values_of_next(source: Source, scope: Scope, params: str = "") -> set[str]:
     """Return the names of what a network that learns says of the next state, with gradients."""
-    return {
+    found = {
         written(target)
         for target, value, statement in assignments(scope)
         if not source.without_gradients(statement) and _is_value_of_next(value, params)
-    } - {""}
+    }
+    return found - {""} - _stopped_later(scope)
 
 
 def _is_value_of_next(value: ast.expr, params: str) -> bool:
-    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
-    if _stops(calls):
-        return False
     return any(
-        _is_learning_network(call, params)
-        and has_word(" ".join(map(ast.unparse, call.args)), "next")
-        for call in calls
+        isinstance(one, ast.Call)
+        and _is_learning_network(one, params)
+        and has_word(" ".join(map(ast.unparse, one.args)), "next")
+        for one in _with_gradients(value)
     )
 
 
-def _stops(calls: list[ast.Call]) -> bool:
-    return any(last_word(one.func) in ("detach", "item", "numpy", "stop_gradient") for one in calls)
+def _with_gradients(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the code of an expression that gradients flow through: no indices, nothing detached."""
+    if _stops(node):
+        return
+    yield node
+    match node:
+        case ast.Subscript(value=value):
+            inner = [value]
+        case ast.Call(func=ast.Attribute(attr="gather") as func, args=args):
+            inner = [func, *args[:1]]  # the first argument of `torch.gather` is no index
+        case _:
+            inner = ast.iter_child_nodes(node)
+    for one in inner:
+        yield from _with_gradients(one)
+
+
+def _stops(node: ast.AST) -> bool:
+    """Return whether gradients end at an expression: at `.data`, `.item()`, `float(x)`, x > y."""
+    match node:
+        case ast.Compare() | ast.Attribute(attr="data" | "indices"):
+            return True
+        case ast.Subscript(value=ast.Call(func=func), slice=index):
+            return last_word(func) in SORTS and number(index) == 1
+        case ast.Call(func=ast.Name(id="float" | "int" | "bool")):
+            return True
+        case ast.Call(func=func):
+            return last_word(func) in STOPS or "numpy" in last_word(func)
+        case _:
+            return False
 
 
 def _bootstraps(value: ast.expr, following: set[str], params: str) -> bool:
     """Return whether a value is γ times the output of a network that learns, with gradients."""
-    names = names_in(value)
     if not discounts(value):
         return False
-    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
-    if _stops(calls):
-        return False
-    if following & names:
+    parts = list(_with_gradients(value))
+    if following & {written(one) for one in parts if isinstance(one, ast.Name | ast.Attribute)}:
         return True
     if params:
         return _is_value_of_next(value, params)
-    return any(_is_learning_network(call) for call in calls)
+    return any(isinstance(one, ast.Call) and _is_learning_network(one) for one in parts)
 
 
 def _is_learning_network(call: ast.Call, params: str = "") -> bool:
@@ -141,7 +170,7 @@ def _stopped_later(scope: Scope) -> set[str]:
     found: set[str] = set()
     for node in walk(scope):
         match node:
-            case ast.Call(func=ast.Attribute(attr="detach", value=of)):
+            case ast.Call(func=ast.Attribute(attr="detach" | "detach_", value=of)):
                 found.add(written(of))
             case ast.Call(func=func, args=[of]) if last_word(func) == "stop_gradient":
                 found.add(written(of))
