@@ -740,6 +740,17 @@ class Normalised(gym.RewardWrapper):
         self.update(reward)
         return (reward - self.mean) / np.sqrt(self.var + 1e-8)  # here
 """,
+        """
+import torch
+def update(buffer, gamma, values, weights):
+    kept, total = [], 0
+    for reward in reversed(buffer.rewards):
+        total = reward + gamma * total
+        kept.insert(0, reward)
+    rewards = torch.tensor(kept)
+    rewards = (rewards - rewards.mean()) / (rewards.std() + 1e-7)  # here
+    return rewards + gamma * values * weights
+""",
     ],
     "L15": [
         """
@@ -1024,6 +1035,17 @@ def body(total, reward):
     return total, total
 one = jax.lax.scan(body, last_value, rewards)  # here
 other = jax.lax.scan(body, jnp.zeros(4), rewards, reverse=False)  # here
+""",
+        """
+def by_env(rewards, gamma):
+    out, kept = rewards.copy(), []
+    for n in range(4):
+        R = 0.0
+        for t in range(100):
+            R = rewards[t, n] + gamma * R  # here
+            out[t, n] = R
+            kept.append(R)
+    return out, kept, np.std(kept)
 """,
     ],
     "L22": [
@@ -1846,6 +1868,31 @@ class Normalised(gym.RewardWrapper):
         advantage = (reward - self.mean) / np.sqrt(self.var + 1e-8)
         return reward / np.sqrt(self.var + 1e-8)
 """,
+        """
+import numpy as np
+import torch
+def update(buffer, gamma, rewards):
+    kept, total = [], 0
+    for reward in reversed(buffer.rewards):
+        total = reward + gamma * total
+        kept.insert(0, total)
+    rewards = torch.tensor(kept)
+    rewards = (rewards - rewards.mean()) / (rewards.std() + 1e-7)
+    return rewards
+def in_place(rewards, gamma):
+    for t in reversed(range(len(rewards) - 1)):
+        rewards[t] = rewards[t] + gamma * rewards[t + 1]
+    return rewards - rewards.mean()
+def by_function(episode):
+    rewards = discounted(episode)
+    return (rewards - rewards.mean()) / rewards.std()
+def evolve(weights, noise, rewards, lr):
+    ranks = (rewards - rewards.mean()) / rewards.std()
+    scores = (rewards - rewards.mean()) / rewards.std()
+    weights = weights + lr * np.dot(noise.T, scores)
+    steps = rewards - rewards.mean()
+    return ranks, weights + lr * (steps * noise).sum()
+""",
     ],
     "L15": [
         """
@@ -2193,6 +2240,32 @@ def single(total, reward):
     return reward + gamma * total
 one = jax.lax.scan(body, 0.0, features)
 other = jax.lax.scan(single, 0.0, rewards)
+""",
+        """
+import numpy as np
+def by_env(rewards, gamma):
+    out = rewards.copy()
+    for n in range(4):
+        R = 0.0
+        for t in range(99, -1, -1):
+            R = rewards[t, n] + gamma * R
+            out[t, n] = R
+    return out
+def after_n_steps(rewards, gamma, n):
+    out = []
+    for t in range(len(rewards) - n):
+        G = 0.0
+        for k in reversed(range(n)):
+            reward = rewards[t + k]
+            G = reward + gamma * G
+        out.append(G)
+    return out
+def spread(rewards, gamma):
+    R, kept = 0.0, []
+    for r in rewards:
+        R = r + gamma * R
+        kept.append(R)
+    return np.std(kept)
 """,
     ],
     "L22": [

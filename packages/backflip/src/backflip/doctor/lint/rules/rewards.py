@@ -5,9 +5,12 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
+    FUNCTIONS,
+    LOOPS,
     Scope,
     Source,
     argument,
+    arguments,
     assignments,
     has_word,
     is_discount,
@@ -15,6 +18,7 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     number,
+    unconverted,
     walk,
     written,
 )
@@ -26,7 +30,11 @@ NORMALISERS = {"VecNormalize": 6, "NormalizeReward": 1}  # and the place of `gam
 DISCOUNT = "0.99"  # what normalisers and algorithms have by default
 ERRORS = ("delta", "td_err", "rew")  # in names of what a return is summed from
 SCALERS = ("norm", "scale", "running", "statistic")
-CENTRED = ("adv", "baseline", "zscore", "z_score")  # names of what may be centred
+# Names of what may be centred; only the order of fitness counts.
+CENTRED = ("adv", "baseline", "zscore", "z_score", "rank", "fitness", "utilit")
+FILLS = ("append", "insert", "appendleft")
+PRODUCTS = ("dot", "matmul", "einsum", "tensordot")
+DIRECTIONS = ("noise", "eps", "perturb", "direction", "mutation")
 COMPARED = ("preference", "rlhf", "grpo", "rloo", "bradley")
 REWARD_MODELS = ("model", "preference", "predict", "ensemble", "reward_net", "discriminator")
 SHOWN = (
@@ -40,7 +48,7 @@ def _shifted_rewards(source: Source) -> Iterator[Hit]:
     if _is_about_preferences(source):
         return
     for scope in source.scopes:
-        learned = _from_a_model(scope)
+        free = _from_a_model(scope) | _returns(source, scope)
         for node in walk(scope):
             match node:
                 case ast.BinOp(left=left, op=ast.Sub(), right=mean):
@@ -49,7 +57,7 @@ def _shifted_rewards(source: Source) -> Iterator[Hit]:
                     pass
                 case _:
                     continue
-            if last_word(left) not in REWARDS or written(left) in learned:
+            if last_word(left) not in REWARDS or written(left) in free:
                 continue
             shifted = _is_mean_of(mean, written(left)) or _is_standardised(source, node, mean)
             if shifted and _is_learned_from(source, scope, node):
@@ -92,6 +100,78 @@ def _from_a_model(scope: Scope) -> set[str]:
     } - {""}
 
 
+def _returns(source: Source, scope: Scope) -> set[str]:
+    """Return the names that hold discounted returns, whatever they are called."""
+    sums = {
+        written(target)
+        for target, value, _ in assignments(scope)
+        if _is_sum_of_later(value, last_word(target))
+    }
+    kept = {
+        written(call.func.value)
+        for call, _ in source.calls(scope)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in FILLS
+        if any(sums & names_in(one) for one in call.args)
+    }
+    return _renamed(scope, sums | kept | _made_by_discounting(scope)) - {""}
+
+
+def _is_sum_of_later(value: ast.expr, name: str) -> bool:
+    """Return whether a value is `reward + gamma * name`, also of `name[t + 1]`."""
+    if not name or not (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add)):
+        return False
+    return any(
+        isinstance(one, ast.BinOp)
+        and isinstance(one.op, ast.Mult)
+        and name in map(last_word, ast.walk(one))
+        and any(map(is_discount, names_in(one)))
+        for one in ast.walk(value)
+    )
+
+
+def _made_by_discounting(scope: Scope) -> set[str]:
+    """Return the names of what a function of discounts or returns gives."""
+    return {
+        written(target)
+        for target, value, _ in assignments(scope)
+        if isinstance(value, ast.Call)
+        and (
+            has_word(last_word(value.func), "discount", "return", "to_go", "togo")
+            or any(is_discount(written(one)) for one in arguments(value))
+        )
+    }
+
+
+def _renamed(scope: Scope, names: set[str]) -> set[str]:
+    """Return some names, and those of the same values in another type."""
+    while True:
+        more = {
+            written(target)
+            for target, value, _ in assignments(scope)
+            if names & {written(unconverted(value))} - {""}
+        }
+        if more <= names:
+            return names
+        names = names | more
+
+
+def _weighs_directions(scope: Scope, name: str) -> bool:
+    """Return whether a value weighs the directions of a search, as evolution strategies do."""
+    for node in walk(scope):
+        match node:
+            case ast.BinOp(op=ast.MatMult()):
+                directions = True
+            case ast.Call(func=func) if last_word(func) in PRODUCTS:
+                directions = True
+            case ast.BinOp(op=ast.Mult()):
+                directions = has_word(" ".join(names_in(node)), *DIRECTIONS)
+            case _:
+                continue
+        if directions and name in names_in(node):
+            return True
+    return False
+
+
 def _is_learned_from(source: Source, scope: Scope, node: ast.AST) -> bool:
     """Return whether shifted rewards stay rewards: not a spread, an advantage or a picture."""
     while not isinstance(node, ast.stmt):
@@ -106,7 +186,8 @@ def _is_learned_from(source: Source, scope: Scope, node: ast.AST) -> bool:
     match node:
         case ast.Assign(targets=[target]):
             name = written(target)
-            return not has_word(name, *CENTRED) and not _is_only_shown(source, scope, name)
+            centred = has_word(name, *CENTRED) or _weighs_directions(scope, name)
+            return not centred and not _is_only_shown(source, scope, name)
         case ast.Return():
             return not has_word(getattr(scope, "name", ""), *CENTRED)
         case _:
@@ -139,13 +220,20 @@ def _forward_returns(source: Source) -> Iterator[Hit]:
             continue
         backward, of_step = _backward_before(source, node), _of_the_step(node)
         for statement in walk(node):
-            if not _is_recursion(statement, of_step):
+            if not _is_recursion(statement, of_step) or _loop_of(source, statement) is not node:
                 continue
-            if _reads_backward(statement, node, backward) or _is_running(statement, node):
+            if _reads_backward(statement, node, backward) or _is_running(source, statement, node):
                 continue
             seen = "the return is summed from the first reward on, not from the last"
             yield Hit(statement, seen)
     yield from _forward_scans(source)
+
+
+def _loop_of(source: Source, node: ast.AST) -> ast.AST:
+    """Return the innermost loop around a statement, or its function."""
+    while not isinstance(node, (*LOOPS, *FUNCTIONS, ast.Module)):
+        node = source.parents[node]
+    return node
 
 
 def _of_the_step(loop: ast.For) -> set[str]:
@@ -292,7 +380,7 @@ def _counts_down(index: ast.expr, counted: set[str]) -> bool:
     return False
 
 
-def _is_running(statement: ast.AST, loop: ast.For) -> bool:
+def _is_running(source: Source, statement: ast.AST, loop: ast.For) -> bool:
     """Return whether a sum is yielded, or only updates statistics: rewards are scaled by it."""
     own = {written(target) for target in getattr(statement, "targets", [])}
     updates, others = False, False
@@ -301,11 +389,25 @@ def _is_running(statement: ast.AST, loop: ast.For) -> bool:
             case ast.Yield(value=value) if value is not None and own & names_in(value):
                 return True
             case ast.Call(func=func, args=args) if any(own & names_in(one) for one in args):
-                updates = updates or last_word(func) == "update"
-                others = others or last_word(func) != "update"
+                scales = last_word(func) == "update" or _gives_a_spread(source, node)
+                updates, others = updates or scales, others or not scales
             case _:
                 pass
     return updates and not others
+
+
+def _gives_a_spread(source: Source, call: ast.Call) -> bool:
+    """Return whether a call appends to a list that only a spread is computed of."""
+    kept = written(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    read = [
+        source.parents[node]
+        for node in walk(source.function_of(call))
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id == kept
+    ]
+    used = [one for one in read if not (isinstance(one, ast.Attribute) and one.attr in FILLS)]
+    return bool(used) and all(
+        isinstance(one, ast.Call) and last_word(one.func) in ("std", "var") for one in used
+    )
 
 
 def _counts_up(loop: ast.For) -> bool:
