@@ -163,6 +163,18 @@ def play(policy):
     obs, _ = env.reset(seed=0)
     obs, reward, done, _ = env.step(policy(obs))  # here
 """,
+        """
+import gymnasium as gym
+def annotated(env: gym.Env):
+    obs, reward, done, info = env.step(0)  # here
+def play(policy, env):
+    obs, _ = env.reset()
+    obs, reward, done, info = env.step(policy(obs))  # here
+def main():
+    environment = gym.make("CartPole-v1")
+    play(policy, environment)
+    play(policy, env=gym.make("Pendulum-v1"))
+""",
     ],
     "L04": [
         """
@@ -323,6 +335,15 @@ def loss(q, b):
     other = q(b.next_obs).max(1)[0].view(-1)
     return (chosen - other).abs().mean()  # here
 """,
+        """
+import torch.nn.functional as F
+def loss(q, target_q, b, gamma):
+    best = target_q(b.next_obs).max(1)[0]
+    best.unsqueeze_(1)
+    chosen = q(b.obs).gather(1, b.action.unsqueeze(1))
+    chosen.squeeze_(1)
+    return F.mse_loss(chosen, b.reward + gamma * best)  # here
+""",
     ],
     "L07": [
         """
@@ -455,6 +476,38 @@ def body(size):
 def surrogate(log_prob, old, advantage):
     ratio = torch.exp(log_prob - old)
     return -(ratio * advantage).mean()
+""",
+        """
+import copy
+import torch
+def main(net, data):
+    mine = copy.deepcopy(net)
+    mine.eval()  # here
+    opt = torch.optim.Adam(mine.parameters())
+    other = copy.deepcopy(net)
+    other.eval()  # here
+    for x in data:
+        opt.zero_grad()
+        mine(x).backward()
+        opt.step()
+    learn(model=other)
+class Learner:
+    def __init__(self, body, opt):
+        self.body, self.opt = body, opt
+        self.body.eval()  # here
+    def step(self, x):
+        with torch.no_grad():
+            self.body(x)
+        self.opt.zero_grad()
+        self.body(x).backward()
+        self.opt.step()
+class Player:
+    def __init__(self, policy):
+        self.policy = policy
+    def play(self, x):
+        self.policy.eval()  # here
+        with torch.no_grad():
+            self.policy(x)
 """,
     ],
     "L09": [
@@ -709,6 +762,18 @@ from stable_baselines3 import PPO
 env = gym.make("CartPole-v1")
 model = PPO("MlpPolicy", env, n_steps=500, batch_size=64)  # here
 """,
+        """
+from stable_baselines3 import DQN
+def smoke():
+    model = DQN("MlpPolicy", "CartPole-v1", learning_starts=10_000)
+    model.learn(2_000)  # here
+def full():
+    model = DQN("MlpPolicy", "LunarLander-v3", learning_starts=50_000)
+    model.learn(1_000_000)
+    model = DQN("MlpPolicy", "LunarLander-v3", learning_starts=50_000)
+    if True:
+        model.learn(10_000)  # here
+""",
     ],
     "L14": [
         """
@@ -879,6 +944,14 @@ class Walk(gym.Env):
         super().reset(seed=seed)
         self.at = self._start()
         return self.at, {}
+""",
+        """
+def reset_all(envs, seed):
+    for env in envs:
+        count = 0
+        env.reset(seed=seed)  # here
+        count += 1
+    seed += 1
 """,
     ],
     "L19": [
@@ -1294,6 +1367,27 @@ obs, reward, done, info = env.step(0)
 obs, reward, done, info = other.step(0)
 obs, reward, *ends, info = new.step(0)
 """,
+        """
+import gymnasium as gym
+from stable_baselines3.common.env_util import make_vec_env
+def evaluate(model, env):
+    obs = env.reset()
+    obs, rewards, dones, infos = env.step(model(obs))
+def play(env):
+    obs = env.reset()
+def either(env=None):
+    if env is None:
+        env = gym.make("CartPole-v1")
+    obs = env.reset()
+def main():
+    env = gym.make("CartPole-v1")
+    _ = env.reset()
+    venv = make_vec_env("CartPole-v1")
+    check(env)
+    evaluate(model, venv)
+    play(env)
+    play(venv)
+""",
     ],
     "L04": [
         """
@@ -1475,6 +1569,17 @@ class Learner:
         goal = batch.reward + self.q_target(batch.next_obs).max(1)[0].view(-1)
         return three, self.criterion(row, goal)
 """,
+        """
+import torch.nn.functional as F
+def loss(q, target_q, b, gamma):
+    best = target_q(b.next_obs).max(1)[0]
+    best.unsqueeze_(1)
+    chosen = q(b.obs).gather(1, b.action.unsqueeze(1))
+    other = q(b.obs).gather(1, b.action.unsqueeze(1))
+    other.resize_(32)
+    row = target_q(b.next_obs).max(1)[0]
+    return F.mse_loss(chosen, b.reward + gamma * best) + F.mse_loss(other, row)
+""",
     ],
     "L07": [
         """
@@ -1619,6 +1724,39 @@ def train(agent, opt, losses, mode):
         agent.train(False)
         evaluate(agent)
         agent.train(mode)
+""",
+        """
+import copy
+import torch
+def main(net, opt, data):
+    best = copy.deepcopy(net)
+    best.eval()
+    for x in data:
+        opt.zero_grad()
+        net(x).backward()
+        opt.step()
+        best.load_state_dict(net.state_dict())
+        play(best)
+class Learner:
+    def __init__(self, backbone, head, opt):
+        self.backbone, self.head, self.opt = backbone, head, opt
+        self.backbone.to("cuda").eval()
+        self.backbone.eval()
+    def step(self, x):
+        with torch.no_grad():
+            z = self.backbone(x)
+        self.opt.zero_grad()
+        self.head(z).backward()
+        self.opt.step()
+def distil(data, student, opt):
+    guide = load("guide")
+    guide.eval()
+    for x in data:
+        with torch.no_grad():
+            y = guide(x)
+        opt.zero_grad()
+        (student(x) - y).backward()
+        opt.step()
 """,
     ],
     "L09": [
@@ -1822,6 +1960,26 @@ venv, unseen = make_vec_env("CartPole-v1", n_envs=6), make_vec_env("CartPole-v1"
 PPO("MlpPolicy", venv, n_steps=100, batch_size=60)
 PPO("MlpPolicy", unseen, n_steps=100, batch_size=60)
 """,
+        """
+from stable_baselines3 import DQN
+def smoke():
+    model = DQN("MlpPolicy", "CartPole-v1", learning_starts=100)
+    model.learn(2_000)
+def full(quick):
+    model = DQN("MlpPolicy", "LunarLander-v3", learning_starts=50_000)
+    model.learn(1_000_000)
+    model = DQN("MlpPolicy", "LunarLander-v3", learning_starts=500)
+    model.learn(10_000)
+    if quick:
+        model = DQN("MlpPolicy", "CartPole-v1", learning_starts=1000)
+    else:
+        model = DQN("MlpPolicy", "CartPole-v1", learning_starts=50_000)
+    model.learn(20_000)
+def later():
+    model = DQN("MlpPolicy", "CartPole-v1", learning_starts=50_000)
+    model = other(model)
+    model.learn(10)
+""",
     ],
     "L14": [
         """
@@ -2021,6 +2179,15 @@ class Walk(gym.Env):
         super().reset(seed=seed)
         self.seed(seed)
         return self._draw(), {}
+""",
+        """
+def reset_all(envs, seed, rng):
+    for env in envs:
+        env.reset(seed=seed)
+        seed += 1
+    for env in envs:
+        start = int(rng.integers(100))
+        env.reset(seed=start)
 """,
     ],
     "L19": [

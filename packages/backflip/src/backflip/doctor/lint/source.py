@@ -116,6 +116,23 @@ class Source:
                 return node
         return node
 
+    def home(self, node: ast.AST, name: str) -> Scope:
+        """Return the function that a name belongs to at a place, or the module.
+
+        It is the innermost that sets the name, or has it as a parameter; of `self.x` the module.
+        """
+        scope, first = self.function_of(node), name.partition(".")[0]
+        if first in ("self", "cls"):
+            return self.tree
+        while not isinstance(scope, ast.Module) and first not in self._own_names[scope]:
+            scope = self.function_of(scope)
+        return scope
+
+    @cached_property
+    def _own_names(self) -> dict[Scope, set[str]]:
+        """The names that belong to each scope: parameters, and what it sets."""
+        return {scope: _own_names(scope) for scope in self.scopes}
+
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the innermost class that contains a node; None for one outside of classes."""
         while not isinstance(node, ast.Module):
@@ -195,6 +212,27 @@ def _rest_of_block(parent: ast.AST, node: ast.AST) -> list[ast.stmt]:
         if isinstance(block, list) and node in block:
             return block[block.index(node) + 1 :]
     return []
+
+
+def _own_names(scope: Scope) -> set[str]:
+    places = [] if isinstance(scope, ast.Module) else parameters(scope)
+    found, elsewhere = {one.arg for one in places}, set[str]()
+    for node in walk(scope):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                elsewhere.update(names)
+            case _:
+                pass
+    return found - elsewhere
+
+
+def parameters(function: Function) -> list[ast.arg]:
+    """Return the parameters of a function, `*args` and `**options` last."""
+    args = function.args
+    rest = [one for one in (args.vararg, args.kwarg) if one is not None]
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *rest]
 
 
 def walk(scope: ast.AST) -> Iterator[ast.AST]:

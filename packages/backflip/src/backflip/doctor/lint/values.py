@@ -13,6 +13,7 @@ from backflip.doctor.lint.source import (
     assignments,
     last_word,
     number,
+    parameters,
     written,
 )
 
@@ -24,7 +25,7 @@ def known_numbers(source: Source, scope: Scope) -> dict[str, float]:
     """
     known = source.constants | _kept_defaults(source)
     for function in reversed(_around(source, scope)):
-        places = {one.arg for one in _parameters(function)}
+        places = {one.arg for one in parameters(function)}
         known = {name: value for name, value in known.items() if name not in places}
         known |= default_numbers(source, function)
     return known
@@ -55,11 +56,6 @@ def _kept_defaults(source: Source) -> dict[str, float]:
     }
 
 
-def _parameters(function: Function) -> list[ast.arg]:
-    args = function.args
-    return [*args.posonlyargs, *args.args, *args.kwonlyargs]
-
-
 def defaults(function: Function) -> dict[str, ast.expr]:
     """Return the defaults of parameters by name."""
     args = function.args
@@ -76,19 +72,19 @@ def default_numbers(source: Source, function: Function) -> dict[str, float]:
     known = source.constants
     found: dict[str, float] = {}
     for name, default in defaults(function).items():
-        values = {value_of(one, known) for one in (default, *_given(source, function, name))}
+        values = {value_of(one, known) for one in (default, *given_for(source, function, name))}
         only = values.pop() if len(values) == 1 else None
         if only is not None:
             found[name] = only
     return found
 
 
-def _given(source: Source, function: Function, name: str) -> Iterator[ast.expr]:
+def given_for(source: Source, function: Function, name: str) -> Iterator[ast.expr]:
     """Yield what calls of the program give for a parameter."""
     parent = source.parents[function]
     made = function.name == "__init__" and isinstance(parent, ast.ClassDef)
     called = parent.name if made and isinstance(parent, ast.ClassDef) else function.name
-    names = [one.arg for one in _parameters(function)]
+    names = [one.arg for one in parameters(function)]
     place = names.index(name) - (names[0] in ("self", "cls"))
     for call in source.calls_of.get(called.lower(), ()):
         given = argument(call, name, place)
@@ -158,8 +154,8 @@ def text_of(source: Source, node: ast.expr | None, depth: int = 4) -> str:
             return text
         case ast.Name(id=name) if depth:
             for function in _around(source, source.function_of(node)):
-                if name in {one.arg for one in _parameters(function)}:
-                    given = list(_given(source, function, name))
+                if name in {one.arg for one in parameters(function)}:
+                    given = list(given_for(source, function, name))
                     default = defaults(function).get(name)
                     only = given[0] if len(given) == 1 else default if not given else None
                     return text_of(source, only, depth - 1)

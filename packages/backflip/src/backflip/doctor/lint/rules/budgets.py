@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from typing import TypeGuard
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
@@ -27,23 +28,57 @@ def _budgets(source: Source) -> Iterator[Hit]:
     def value(node: ast.expr | None) -> float | None:
         return known.get(written(node)) if node is not None and written(node) else number(node)
 
-    models = {
-        written(target): made
-        for scope in source.scopes
-        for target, made, _ in assignments(scope)
-        if isinstance(made, ast.Call) and source.dotted(made.func).startswith("stable_baselines3")
-    }
-    for made in models.values():
-        yield from _uneven(source, made, value)
+    made = [(target, one) for scope in source.scopes for target, one, _ in assignments(scope)]
+    for _, one in made:
+        if _is_model(one, source):
+            yield from _uneven(source, one, value)
     for call, _ in source.calls():
         match call.func:
             case ast.Attribute(value=owner, attr="learn"):
-                model = models.get(written(owner))
+                model = _model_of(source, owner, made)
                 steps = value(argument(call, "total_timesteps", 0))
             case _:
                 continue
         if model is not None and steps is not None:
             yield from _too_short(source, call, model, steps, value)
+
+
+def _is_model(made: ast.expr, source: Source) -> TypeGuard[ast.Call]:
+    """Return whether a value is a model of Stable-Baselines3."""
+    if not isinstance(made, ast.Call):
+        return False
+    return source.dotted(made.func).startswith("stable_baselines3")
+
+
+def _model_of(
+    source: Source, owner: ast.expr, made: list[tuple[ast.expr, ast.expr]]
+) -> ast.Call | None:
+    """Return the model that a name of a place is; None if it is not seen which one it is.
+
+    Of several in a function, it is the last before the place, if that is in no other branch.
+    """
+    name = written(owner)
+    home = source.home(owner, name)
+    found = [
+        one for target, one in made if written(target) == name and source.home(target, name) is home
+    ]
+    if len(found) > 1:
+        before = [one for one in found if one.lineno < owner.lineno][-1:]
+        found = [one for one in before if _is_always_before(source, one, owner)]
+    return found[0] if found and _is_model(found[0], source) else None
+
+
+def _is_always_before(source: Source, statement: ast.AST, node: ast.AST) -> bool:
+    """Return whether a statement runs whenever a later node of the same function does."""
+    while not isinstance(statement, ast.stmt):
+        statement = source.parents[statement]
+    block = source.parents[statement]
+    while not isinstance(node, ast.Module):
+        node, inside = source.parents[node], node
+        if node is block:
+            bodies = (getattr(block, name, []) for name in ("body", "orelse", "finalbody"))
+            return any(statement in one and inside in one for one in bodies)
+    return False
 
 
 def _too_short(

@@ -14,12 +14,17 @@ from backflip.doctor.lint.source import (
     calls_method,
     is_false,
     last_word,
+    parameters,
     walk,
     written,
 )
 
 LAYERS = ("Dropout", "Dropout1d", "Dropout2d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d")
 LEARNING = ("backward", "learn", "fit")
+HARMLESS = (  # attributes of a network that need no gradient
+    *("eval", "train", "training", "requires_grad_", "state_dict", "load_state_dict"),
+    *("to", "cuda", "cpu", "half", "float", "double"),
+)
 FIXED = ("target", "teacher", "ref", "old", "frozen")  # names of networks that do not learn
 
 
@@ -46,8 +51,85 @@ def _left_in_evaluation(source: Source) -> Iterator[Hit]:
         fixed = any(word in name.lower() for word in FIXED)
         if not name or fixed or name.rpartition(".")[2] in frozen:
             continue
+        if _is_copy(source, call, name, learning) or _has_no_gradients(source, call, name):
+            continue
         if not _is_over(source, call, name, learning, set()):
             yield Hit(call, f"`{name}` is never set back to training mode")
+
+
+def _is_copy(source: Source, call: ast.Call, name: str, learning: set[str]) -> bool:
+    """Return whether a network is a copy that nothing optimises: `best = copy.deepcopy(net)`."""
+    home = source.home(call, name)
+    made = [
+        value
+        for scope in source.scopes
+        for target, value, _ in assignments(scope)
+        if written(target) == name and source.home(target, name) is home
+    ]
+    if not made or not all(last_word(getattr(one, "func", one)) == "deepcopy" for one in made):
+        return False
+    return not any(_may_optimise(source, one, learning) for one in _reads(source, call, name))
+
+
+def _may_optimise(source: Source, node: ast.AST, learning: set[str]) -> bool:
+    """Return whether a network is read for its parameters, or given to what learns."""
+    parent = source.parents[node]
+    if isinstance(parent, ast.keyword):
+        parent = source.parents[parent]
+    match parent:
+        case ast.Attribute(attr=attr):
+            return "parameters" in attr
+        case ast.Call(func=func) if func is not node:
+            return last_word(func) in learning
+        case _:
+            return False
+
+
+def _has_no_gradients(source: Source, call: ast.Call, name: str) -> bool:
+    """Return whether no gradient reaches a network.
+
+    That is not seen of a parameter, which has another name elsewhere, and of an attribute only in
+    a class that learns.
+    """
+    home, inside = source.home(call, name), source.class_of(call)
+    if name.startswith("self."):
+        if inside is None or not any(map(_is_backward, ast.walk(inside))):
+            return False
+    elif not isinstance(home, ast.Module) and name in {one.arg for one in parameters(home)}:
+        return False
+    uses = [one for one in _reads(source, call, name) if not _is_harmless(source, one)]
+    return bool(uses) and all(map(source.without_gradients, uses))
+
+
+def _is_backward(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and calls_method(node, "backward")
+
+
+def _reads(source: Source, call: ast.Call, name: str) -> list[ast.AST]:
+    """Return where a network is read; of `self.net`, every attribute that is called `net`."""
+    home, (first, _, rest) = source.home(call, name), name.partition(".")
+    if rest:
+        last = rest.rpartition(".")[2]
+        return [
+            one for one in source.nodes if isinstance(one, ast.Attribute) and _reads_as(one, last)
+        ]
+    return [
+        one
+        for one in source.nodes
+        if isinstance(one, ast.Name) and _reads_as(one, first) and source.home(one, first) is home
+    ]
+
+
+def _reads_as(node: ast.Name | ast.Attribute, name: str) -> bool:
+    """Return whether a node reads a name, or an attribute with this name."""
+    own = node.id if isinstance(node, ast.Name) else node.attr
+    return own == name and isinstance(node.ctx, ast.Load)
+
+
+def _is_harmless(source: Source, node: ast.AST) -> bool:
+    """Return whether a network is only read for a method that computes nothing."""
+    parent = source.parents[node]
+    return isinstance(parent, ast.Attribute) and parent.attr in HARMLESS
 
 
 def _set_to_evaluation(call: ast.Call) -> str:

@@ -49,8 +49,9 @@ def _equal_resets(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
         if isinstance(node, ast.For):
             own = names_in(node.target)
+            new = own | {written(target) for target, _, _ in assignments(node)}
             for call in (one for one in walk(node) if isinstance(one, ast.Call)):
-                if _resets_one_of(call, own) and _seed_is_one_of_all(call, own):
+                if _resets_one_of(call, own) and _seed_is_one_of_all(call, new):
                     yield Hit(call, "every environment gets the same seed")
 
 
@@ -62,9 +63,10 @@ def _resets_one_of(call: ast.Call, names: set[str]) -> bool:
             return False
 
 
-def _seed_is_one_of_all(call: ast.Call, own: set[str]) -> bool:
+def _seed_is_one_of_all(call: ast.Call, new: set[str]) -> bool:
+    """Return whether the seed of a reset is a name that each turn of the loop leaves as it is."""
     seed = next((one.value for one in call.keywords if one.arg == "seed"), None)
-    return isinstance(seed, ast.Name | ast.Attribute) and not own & names_in(seed)
+    return isinstance(seed, ast.Name | ast.Attribute) and not new & names_in(seed)
 
 
 def _unseeded_environments(source: Source) -> Iterator[Hit]:

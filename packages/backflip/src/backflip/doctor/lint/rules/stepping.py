@@ -4,7 +4,18 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import Scope, Source, assignments, walk, written
+from backflip.doctor.lint.source import (
+    Function,
+    Scope,
+    Source,
+    assignments,
+    parameters,
+    walk,
+    written,
+)
+from backflip.doctor.lint.values import given_for
+
+Key = tuple[Scope, str]  # a name, and where it belongs
 
 MAKERS = ("gymnasium.make", "gymnasium.make_vec", "gymnasium.vector.", "gymnasium.wrappers.")
 
@@ -13,18 +24,19 @@ def _old_interface(source: Source) -> Iterator[Hit]:
     if "gymnasium" not in {name.partition(".")[0] for name in source.imports.values()}:
         return  # `import gym` may be the old one
     made = _environments(source, source.scopes, _own_makers(source))
+    made |= _given_environments(source, made)
     for scope in source.scopes:
         for target, value, statement in assignments(scope):
             match target, value:
                 case (
                     ast.Tuple(elts=[_, _, _, _] as names),
                     ast.Call(func=ast.Attribute(value=env, attr="step")),
-                ) if written(env) in made and not _takes_the_rest(names):
+                ) if _key(source, env) in made and not _takes_the_rest(names):
                     yield Hit(statement, f"`{written(env)}.step` returns five values, not four")
                 case (
                     ast.Name() | ast.Attribute(),
                     ast.Call(func=ast.Attribute(value=env, attr="reset")),
-                ) if written(env) in made and _is_used_as_observation(scope, target):
+                ) if _key(source, env) in made and _is_used_as_observation(scope, target):
                     seen = f"`{written(env)}.reset` returns an observation and a dictionary"
                     yield Hit(statement, seen)
                 case _:
@@ -36,14 +48,51 @@ def _takes_the_rest(names: list[ast.expr]) -> bool:
     return any(isinstance(one, ast.Starred) for one in names)
 
 
-def _environments(source: Source, scopes: list[Scope], makers: set[str]) -> set[str]:
-    """Return the names that hold environments that Gymnasium or `makers` made, and nothing else."""
-    made: dict[str, bool] = {}
+def _key(source: Source, node: ast.expr) -> Key:
+    """Return what a name is, and the function or module that it belongs to."""
+    name = written(node)
+    return source.home(node, name), name
+
+
+def _environments(source: Source, scopes: list[Scope], makers: set[str]) -> set[Key]:
+    """Return the names that hold environments that Gymnasium or `makers` made, and nothing else.
+
+    What a parameter holds is not known.
+    """
+    made: dict[Key, bool] = {}
     for scope in scopes:
         for target, value, _ in assignments(scope):
-            ours = _is_made(source, value, makers)
-            made[written(target)] = made.get(written(target), True) and ours
-    return {name for name, only in made.items() if name and only}
+            key = _key(source, target)
+            ours = _is_made(source, value, makers) and not _is_parameter(key)
+            made[key] = made.get(key, True) and ours
+    return {key for key, only in made.items() if key[1] and only}
+
+
+def _is_parameter(key: Key) -> bool:
+    home, first = key[0], key[1].partition(".")[0]
+    return not isinstance(home, ast.Module) and first in {one.arg for one in parameters(home)}
+
+
+def _given_environments(source: Source, made: set[Key]) -> set[Key]:
+    """Return the parameters that are annotated as an environment, or get one in every call."""
+    found: set[Key] = set()
+    for scope in source.scopes:
+        if isinstance(scope, ast.Module):
+            continue
+        own = {"self", "cls", *(written(target) for target, _, _ in assignments(scope))}
+        for one in parameters(scope):
+            if one.arg not in own and _holds_environment(source, scope, one, made):
+                found.add((scope, one.arg))
+    return found
+
+
+def _holds_environment(source: Source, function: Function, one: ast.arg, made: set[Key]) -> bool:
+    if one.annotation is not None and source.dotted(one.annotation) == "gymnasium.Env":
+        return True
+    values = list(given_for(source, function, one.arg))
+    return bool(values) and all(
+        _key(source, value) in made or _is_made(source, value, set()) for value in values
+    )
 
 
 def _is_made(source: Source, value: ast.expr | None, makers: set[str]) -> bool:
@@ -60,7 +109,7 @@ def _own_makers(source: Source) -> set[str]:
         made = _environments(source, [body], set())
         returned = [one.value for one in walk(body) if isinstance(one, ast.Return)]
         if returned and all(
-            one is not None and (written(one) in made or _is_made(source, one, set()))
+            one is not None and (_key(source, one) in made or _is_made(source, one, set()))
             for one in returned
         ):
             found.add(body.name)
@@ -68,9 +117,11 @@ def _own_makers(source: Source) -> set[str]:
 
 
 def _is_used_as_observation(scope: ast.AST, target: ast.expr) -> bool:
-    """Return whether the result of a reset is never taken apart."""
+    """Return whether the result of a reset is kept, and never taken apart."""
     name = written(target)
-    return not any(_takes_apart(node, name) for node in ast.walk(scope))
+    return not name.startswith("_") and not any(
+        _takes_apart(node, name) for node in ast.walk(scope)
+    )
 
 
 def _takes_apart(node: ast.AST, name: str) -> bool:

@@ -24,6 +24,7 @@ LEARNING = ("q", "v", "qf", "qf1", "dqn", "model", "local", "online")
 NETWORKS = ("net", "network", "model", "policy", "critic", "actor")
 TARGETS = ("target", "targ", "tgt")  # in the names of target networks
 MIXERS = ("copy_", "mul_", "lerp_", "tree_map", "map")
+IN_PLACE = ("squeeze_", "unsqueeze_", "resize_", "t_", "transpose_")  # these change a shape
 SMALL = 0.2  # a smaller share of the target network is surely meant the other way round
 
 
@@ -38,6 +39,7 @@ def _column_against_row(source: Source) -> Iterator[Hit]:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     shapes |= _assigned_shapes(target, node.value, shapes)
+            shapes |= _changed_shapes(node, shapes)
             compared = _compared(source, node, losses)
             if sorted(_shape(one, shapes) for one in compared) == ["column", "row"]:
                 yield Hit(node, "one side has shape (B, 1), the other (B,)")
@@ -78,6 +80,15 @@ def _assigned_shapes(target: ast.expr, value: ast.expr, shapes: dict[str, str]) 
             return {written(target): _shape(value, shapes)}
 
 
+def _changed_shapes(node: ast.AST, shapes: dict[str, str]) -> dict[str, str]:
+    """Return the shape of a name that is changed in place: `best.unsqueeze_(1)`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr=attr)) if attr in IN_PLACE:
+            return {written(owner): _shape_of_call(node, shapes)}
+        case _:
+            return {}
+
+
 def _shape(node: ast.expr, shapes: dict[str, str]) -> str:
     """Return `column` for (B, 1), `row` for (B,), or an empty string for what is not known."""
     match node:
@@ -102,9 +113,12 @@ def _shape_of_call(call: ast.Call, shapes: dict[str, str]) -> str:
             return "column" if _gathers_one(call) else ""
         case ast.Attribute(attr="amax"), _:
             return "row" if _is_maximum(call) else ""
-        case ast.Attribute(attr="squeeze" | "flatten", value=inner), _:
+        case ast.Attribute(attr="squeeze" | "squeeze_" | "flatten", value=inner), _:
             return "row" if _shape(inner, shapes) else ""
-        case ast.Attribute(attr="unsqueeze", value=inner), [dim] if number(dim) in (1, -1):
+        case ast.Attribute(attr="unsqueeze" | "unsqueeze_", value=inner), [dim] if number(dim) in (
+            1,
+            -1,
+        ):
             return "column" if _shape(inner, shapes) == "row" else ""
         case ast.Attribute(attr="view" | "reshape", value=inner), [ast.expr() as size] if number(
             size
