@@ -108,6 +108,68 @@ def targets(rewards, values, terms, truncs, gamma):
         done = term or trunc
         yield reward + gamma * value * (1 - done)  # here
 """,
+        """
+def expression(env, q, gamma):
+    s2, r, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    target = r if done else r + gamma * max(q[s2])  # here
+    return target
+def negated(env, q, gamma):
+    s2, r, terminated, truncated, _ = env.step(0)
+    return r + gamma * (max(q[s2]) if not (terminated or truncated) else 0)  # here
+def masked(env, q, gamma):
+    s2, r, terminated, truncated, _ = env.step(0)
+    alive = not any([terminated, truncated])
+    target = r + gamma * max(q[s2]) if alive else r  # here
+    return target
+def branches(env, q, gamma):
+    s2, r, terminated, truncated, _ = env.step(0)
+    if terminated or truncated:
+        target = r
+    else:
+        target = r + gamma * max(q[s2])  # here
+    return target
+def added(env, q, gamma):
+    s2, target, terminated, truncated, _ = env.step(0)
+    done = terminated | truncated
+    if not done:
+        target += gamma * max(q[s2])  # here
+    return target
+""",
+        """
+def with_masks(env, critic, gamma):
+    rewards, masks, returns = [], [], []
+    for _ in range(100):
+        obs, r, terminated, truncated, _ = env.step(0)
+        masks.append(1 - float(terminated or truncated))
+        rewards.append(r)
+    R = critic(obs).detach()
+    for r, m in zip(rewards[::-1], masks[::-1]):
+        R = r + gamma * R * m  # here
+        returns.insert(0, R)
+    return returns
+def with_ends(env, critic, gamma):
+    rewards, dones = [], []
+    for _ in range(100):
+        obs, r, terminated, truncated, _ = env.step(0)
+        done = terminated or truncated
+        dones.append(done)
+        rewards.append(r)
+    R = 0 if done else critic(obs)
+    for t, d in enumerate(reversed(dones)):
+        R = rewards[-t - 1] + gamma * R * (1 - d)  # here
+    return R
+def by_place(env, critic, gamma):
+    rewards, dones = [], []
+    for _ in range(100):
+        obs, r, terminated, truncated, _ = env.step(0)
+        dones.append(terminated or truncated)
+        rewards.append(r)
+    last_value = critic(obs)
+    for t in reversed(range(100)):
+        last_value = rewards[t] + gamma * last_value * (1 - dones[t])  # here
+    return last_value
+""",
     ],
     "L02": [
         """
@@ -285,6 +347,19 @@ def update(q_net, opt, s, r, next_s, gamma, learns):
     opt.zero_grad()
     loss.backward()
 """,
+        """
+import torch
+import torch.nn.functional as F
+from torch import nn
+def update(q_net, opt, s, a, r, s2, gamma):
+    q = q_net(s).max(1)[0]
+    loss = F.mse_loss(q, r + gamma * q_net(s2).max(1).values)  # here
+    loss += ((q - (r + gamma * q_net(s2).max(1).values)) ** 2).mean()  # here
+    loss += (r + gamma * q_net(s2).max(1).values - q).pow(2).mean()  # here
+    loss += nn.MSELoss()(q, r + gamma * q_net(s2).max(1).values)  # here
+    opt.zero_grad()
+    loss.backward()
+""",
     ],
     "L06": [
         """
@@ -386,6 +461,33 @@ def update(loss, optimizer):
     optimizer.zero_grad()
     optimizer.step()  # here
     loss.backward()
+""",
+        """
+import torch
+class Agent:
+    def __init__(self, critic):
+        self.critic_steps = torch.optim.Adam(critic.parameters())
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.critic_steps, 1)
+    def update(self, loss):
+        # self.critic_steps.zero_grad()
+        loss.backward()
+        self.schedule.step()
+        self.critic_steps.step()  # here
+""",
+        """
+import torch
+from torch.optim import Adam
+class Agent:
+    def __init__(self, obs_dim, actions):
+        self.actor, self.critic = Actor(obs_dim, actions), Critic(obs_dim, actions)
+        self.actor_steps = Adam(self.actor.parameters())
+        self.critic_steps = Adam(self.critic.parameters())
+    def update(self, losses):
+        self.critic_steps.zero_grad()
+        losses[0].backward()
+        self.critic_steps.step()
+        losses[1].backward()
+        self.actor_steps.step()  # here
 """,
     ],
     "L08": [
@@ -563,6 +665,25 @@ import jax
 def act(apply, params, key, obs):
     probs = jax.nn.softmax(apply(params, obs))
     return jax.random.categorical(key, probs)  # here
+""",
+        """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+class Policy(nn.Module):
+    def __init__(self):
+        self.body = nn.Sequential(nn.Linear(4, 64), nn.Tanh())
+        self.last = nn.Linear(64, 2)
+    def forward(self, x):
+        x = self.body(x)
+        return self.last(x)
+layers = [nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 2)]
+policy, other = nn.Sequential(*layers), Policy()
+def act(obs):
+    scores = policy(obs)
+    first = Categorical(scores)  # here
+    second = torch.distributions.Categorical(probs=other(obs))  # here
+    return first, second, Categorical(policy(obs))  # here
 """,
     ],
     "L10": [
@@ -1302,6 +1423,38 @@ def gae(rewards, values, next_values, terminated, truncated, gamma, lam):
         total = rewards[t] + gamma * (next_value + lam * going * total) - values[t]
     return last, total
 """,
+        """
+import numpy as np
+def expression(env, q, gamma):
+    s2, r, terminated, truncated, _ = env.step(0)
+    done = terminated or truncated
+    target = r if terminated else r + gamma * max(q[s2])
+    shown = gamma if done else max(q[s2])
+    return target, shown
+def branches(env, q, gamma):
+    s2, r, terminated, truncated, info = env.step(0)
+    if terminated or truncated:
+        target = r + gamma * max(q[info["last"]]) * (1 - terminated)
+    else:
+        target = r + gamma * max(q[s2])
+    return target
+def without_a_value(env, critic, gamma, lam, deltas):
+    rewards, dones, entries, advantage = [], [], [], np.zeros_like(critic(0))
+    for _ in range(100):
+        obs, r, terminated, truncated, _ = env.step(0)
+        done = terminated or truncated
+        dones.append(done)
+        entries.append((obs, terminated, r, done))
+        rewards.append(r)
+    R = 0
+    for r, d in zip(reversed(rewards), reversed(dones)):
+        R = r + gamma * R * (1 - d)
+    for t in reversed(range(100)):
+        advantage = deltas[t] + gamma * lam * advantage * (1 - dones[t])
+    for entry in entries:
+        total = entry[2] + gamma * critic(entry[0]) * (1 - entry[1])
+    return R, advantage, total
+""",
     ],
     "L02": [
         """
@@ -1534,6 +1687,20 @@ def update(q_net, opt, s, r, next_s, gamma):
     opt.zero_grad()
     loss.backward()
 """,
+        """
+import torch
+import torch.nn.functional as F
+def update(q_net, target_net, opt, s, a, r, s2, gamma):
+    q = q_net(s).max(1)[0]
+    loss = F.mse_loss(q, r + gamma * target_net(s2).max(1).values)
+    loss += F.mse_loss(q, (r + gamma * q_net(s2).max(1).values).detach())
+    error = r + gamma * q_net(s2).max(1).values - q
+    opt.zero_grad()
+    loss.backward()
+    with torch.no_grad():
+        F.mse_loss(q, r + gamma * q_net(s2).max(1).values)
+    return error.detach()
+""",
     ],
     "L06": [
         """
@@ -1645,6 +1812,45 @@ def update(optimizer, batches, net):
         optimizer.zero_grad()
         net(batch).backward()
         optimizer.step()
+""",
+        """
+import torch
+from torch.optim import Adam
+class Agent:
+    def __init__(self, actor, critic):
+        self.actor, self.critic = actor, critic
+        self.both = Both(actor, critic)
+        self.actor_steps = Adam(self.actor.parameters())
+        self.both_steps = Adam(self.both.parameters())
+    def update(self, losses):
+        self.both_steps.zero_grad()
+        losses[0].backward()
+        self.both_steps.step()
+        losses[1].backward()
+        self.actor_steps.step()
+""",
+        """
+import torch
+from torch.optim import Adam
+actor_steps, critic_steps = Adam(actor.parameters()), Adam(critic.parameters())
+def update(losses):
+    critic_steps.zero_grad()
+    actor.zero_grad()
+    losses[0].backward()
+    critic_steps.step()
+    actor_steps.step()
+""",
+        """
+import torch
+from torch.optim import Adam
+actor_steps, critic_steps = Adam(actor.parameters()), Adam(critic.parameters())
+def update(losses):
+    critic_steps.zero_grad()
+    for p in actor.parameters():
+        p.grad = None
+    losses[0].backward()
+    critic_steps.step()
+    actor_steps.step()
 """,
     ],
     "L08": [
@@ -1790,6 +1996,24 @@ def act(apply, params, key, obs):
     one, policy = Categorical(logits=Both()(obs, True)), Both()
     probs = jax.nn.softmax(apply(params, obs))
     return jax.random.categorical(key, jnp.log(probs)), one, Categorical(logits=policy(obs, True))
+""",
+        """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+policy = nn.Sequential(nn.Linear(4, 64), nn.Linear(64, 2))
+soft = nn.Sequential(nn.Linear(4, 2), nn.Softmax(-1))
+either = nn.Sequential(nn.Linear(4, 2))
+given = nn.Sequential(nn.Linear(4, 2))
+if some:
+    either = soft
+def act(obs, given):
+    probs = policy(obs)
+    probs = torch.softmax(probs, -1)
+    one = Categorical(logits=policy(obs)), Categorical(policy(obs).softmax(-1))
+    return one, Categorical(probs), Categorical(soft(obs)), Categorical(either(obs)), given
+def play(obs, given):
+    return Categorical(given(obs))
 """,
     ],
     "L10": [

@@ -40,6 +40,7 @@ def _softmax_twice(source: Source) -> Iterator[Hit]:
         written(t) for t, v in made if _ends_with_softmax(source, v) or made_by(v) in classes
     } - {""}
     losses = {written(t) for t, v in made if _is_loss(source, v)} - {""}
+    raw = _raw_networks(source)
     for scope in source.scopes:
         inside = source.class_of(scope)
         own = {"self", "self.forward"} if inside is not None and inside.name in classes else set()
@@ -62,6 +63,64 @@ def _softmax_twice(source: Source) -> Iterator[Hit]:
                 yield Hit(call, "the loss applies a softmax to the output of a softmax")
             elif name.startswith("torch") and last == "Categorical" and written(first) in logits:
                 yield Hit(call, "the first argument of `Categorical` is `probs`, not `logits`")
+        yield from _raw_probabilities(source, scope, raw)
+
+
+def _raw_probabilities(source: Source, scope: Scope, raw: set[str]) -> Iterator[Hit]:
+    """Find `Categorical(policy(obs))` of a network that ends with a linear layer."""
+    values: dict[str, list[bool]] = {}
+    for target, value, _ in assignments(scope):
+        values.setdefault(written(target), []).append(made_by(value) in raw)
+    names = {name for name, found in values.items() if name and all(found)}
+    for call, name in source.calls(scope):
+        if not name.startswith("torch") or name.rpartition(".")[2] != "Categorical":
+            continue
+        given = argument(call, "probs", 0)
+        is_named_logits = last_word(given or call) == "logits"  # that is found by its name
+        if given is None or (is_named_logits and call.args):
+            continue
+        if made_by(given) in raw or written(given) in names:
+            yield Hit(call, "`probs` gets the output of a linear layer, which is logits")
+
+
+def _raw_networks(source: Source) -> set[str]:
+    """Return the names of networks whose last layer is linear, and of nothing else."""
+    found: dict[str, list[bool]] = {}
+    classes = {
+        body.name
+        for body in source.bodies
+        if isinstance(body, ast.ClassDef) and _returns_linear(source, body)
+    }
+    for body in source.bodies:
+        for target, value, _ in assignments(body):
+            linear = _ends_with_linear(source, value) or made_by(value) in classes
+            found.setdefault(written(target), []).append(linear)
+    taken = {one.arg for one in source.nodes if isinstance(one, ast.arg)}
+    return {name for name, linear in found.items() if name and all(linear)} - taken
+
+
+def _ends_with_linear(source: Source, value: ast.expr) -> bool:
+    """Return whether a value is a linear layer, or `Sequential` with one at the end."""
+    if not isinstance(value, ast.Call):
+        return False
+    kind = source.dotted(value.func)
+    if kind == "torch.nn.Sequential":
+        layers = _layers(source, value)
+        return bool(layers) and _ends_with_linear(source, layers[-1])
+    return kind == "torch.nn.Linear"
+
+
+def _returns_linear(source: Source, body: ast.ClassDef) -> bool:
+    """Return whether `forward` returns what a linear layer of its class gives, always."""
+    own = {
+        written(target)
+        for method in body.body
+        if isinstance(method, ast.FunctionDef)
+        for target, value, _ in assignments(method)
+        if _ends_with_linear(source, value)
+    }
+    returned = _returned(source, body)
+    return bool(returned) and all(one is not None and made_by(one) in own for one in returned)
 
 
 def _logits_of(call: ast.Call, name: str) -> ast.expr | None:
@@ -81,14 +140,19 @@ def _soft_classes(source: Source) -> set[str]:
 
 
 def _returns_softmax(source: Source, body: ast.ClassDef) -> bool:
-    returned = [
+    returned = _returned(source, body)
+    return bool(returned) and all(one and _is_softmax(source, one) for one in returned)
+
+
+def _returned(source: Source, body: ast.ClassDef) -> list[ast.expr | None]:
+    """Return what `forward` returns."""
+    return [
         _last_value(source, one)
         for method in body.body
         if isinstance(method, ast.FunctionDef) and method.name in FORWARD
         for one in walk(method)
         if isinstance(one, ast.Return)
     ]
-    return bool(returned) and all(one and _is_softmax(source, one) for one in returned)
 
 
 def _last_value(source: Source, statement: ast.Return) -> ast.expr | None:

@@ -25,6 +25,7 @@ STOPS = (
     *("argmax", "argmin", "argsort", "long", "int", "bool"),
 )
 SORTS = ("max", "min", "sort", "topk")  # their second result is places
+SIZES = ("pow", "square", "abs")  # functions that make a loss of a difference
 COPIES = ("old", "ema", "frozen", "fixed", "slow", "lagged", "delayed")  # in names of networks
 
 
@@ -56,6 +57,11 @@ def _open_targets(source: Source, scope: Scope, following: set[str], params: str
             continue
         if name in compared and _bootstraps(value, following, params):
             yield Hit(statement, f"gradients of the loss flow through the target `{name}`")
+    for side in _sides_of_losses(source, scope):
+        if written(side) or source.without_gradients(side):
+            continue
+        if _bootstraps(side, following, params):
+            yield Hit(side, "gradients of the loss flow through the target")
 
 
 def _learns_from(source: Source, scope: Scope) -> bool:
@@ -180,15 +186,39 @@ def _stopped_later(scope: Scope) -> set[str]:
 
 
 def _second_arguments(source: Source, scope: Scope) -> set[str]:
-    """Return the names that losses are computed to: second arguments, or what is subtracted."""
-    found: set[str] = set()
-    for call, name in source.calls(scope):
-        if name.rpartition(".")[2] in LOSSES or has_word(last_word(call.func), "criterion", "loss"):
-            found |= {written(one) for one in call.args[:2]}
+    """Return the names that losses are computed to: their arguments, or what is subtracted."""
+    found = {written(one) for one in _sides_of_losses(source, scope)}
     for node in walk(scope):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             found |= {written(node.left), written(node.right)}
     return found - {""}
+
+
+def _sides_of_losses(source: Source, scope: Scope) -> Iterator[ast.expr]:
+    """Yield what losses compare: the arguments of `mse_loss(q, y)`, and q and y of (q - y)²."""
+    for call, name in source.calls(scope):
+        if name.rpartition(".")[2] in LOSSES or has_word(_last_name(call), "criterion", "loss"):
+            yield from call.args[:2]
+    for node in walk(scope):
+        match node:
+            case ast.BinOp(left=ast.BinOp(op=ast.Sub()) as difference, op=ast.Pow()):
+                yield from (difference.left, difference.right)
+            case ast.Call(
+                func=ast.Attribute(value=ast.BinOp(op=ast.Sub()) as difference, attr=attr)
+            ) if attr in SIZES:
+                yield from (difference.left, difference.right)
+            case ast.Call(func=func, args=[ast.BinOp(op=ast.Sub()) as difference, *_]) if (
+                last_word(func) in SIZES
+            ):
+                yield from (difference.left, difference.right)
+            case _:
+                pass
+
+
+def _last_name(call: ast.Call) -> str:
+    """Return the last word of what is called; of `nn.MSELoss()(q, y)`, of what is made first."""
+    made = call.func.func if isinstance(call.func, ast.Call) else call.func
+    return last_word(made)
 
 
 RULES = (

@@ -9,14 +9,17 @@ from backflip.doctor.lint.source import (
     LOOPS,
     Source,
     arguments,
+    assignments,
     calls_method,
     has_word,
     last_word,
+    names_in,
     walk,
     written,
 )
 
 NETWORKS = ("net", "network", "model", "policy", "critic", "actor", "agent")
+PARTS = ("body", "encoder", "backbone", "trunk", "feature", "shared", "base", "embed", "torso")
 HARMLESS = {"clip_grad_norm_", "clip_grad_value_", "parameters", "item", "print", "append"}
 
 
@@ -33,30 +36,114 @@ def _gradient_steps(source: Source) -> Iterator[Hit]:
 
 
 def _never_cleared(source: Source) -> Iterator[Hit]:
-    if "backward" not in source.text or _clears_gradients(source):
+    if "backward" not in source.calls_of or any(map(_clears_by_hand, source.nodes)):
+        return
+    made = _made_optimisers(source)
+    cleared = _cleared(source, made)
+    if cleared is None:
         return
     for call, _ in source.calls():
-        if calls_method(call, "step") and _is_optimiser(call) and not _may_be_cleared(source, call):
+        owner = written(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+        if not calls_method(call, "step") or _may_be_cleared(source, call):
+            continue
+        if not cleared and (owner in made or _is_optimiser(call)):
             yield Hit(call, "no gradient is set to zero in this file, so gradients add up")
+            return
+        if owner in made and cleared and not _shares(source, made, owner, cleared):
+            yield Hit(call, f"`{owner}.zero_grad` is never called, so gradients add up")
             return
 
 
-def _clears_gradients(source: Source) -> bool:
-    """Return whether a program calls `zero_grad`, or sets or fills a gradient by hand."""
-    if "zero_grad" in source.text:
-        return True
+def _made_optimisers(source: Source) -> dict[str, ast.Call]:
+    """Return what is made by a class of `torch.optim`, by name; without names set twice."""
+    found: dict[str, list[ast.expr]] = {}
+    for scope in source.scopes:
+        for target, value, _ in assignments(scope):
+            found.setdefault(written(target), []).append(value)
+    return {
+        name: values[0]
+        for name, values in found.items()
+        if name and len(values) == 1 and isinstance(values[0], ast.Call)
+        if _makes_optimiser(source.dotted(values[0].func))
+    }
+
+
+def _makes_optimiser(name: str) -> bool:
+    """Return whether a class is `torch.optim.Adam`, and no schedule of learning rates."""
+    first, _, last = name.rpartition(".")
+    return first == "torch.optim" and last[:1].isupper()
+
+
+def _cleared(source: Source, made: dict[str, ast.Call]) -> set[str] | None:
+    """Return the optimisers whose gradients are set to zero; None if that cannot be seen.
+
+    It can where every `zero_grad` is one of an optimiser that is made in this file.
+    """
+    found: set[str] = set()
     for node in source.nodes:
-        match node:
-            case ast.Attribute(attr="grad", ctx=ast.Store() | ast.Del()):
-                return True
-            case ast.Call(func=ast.Attribute(attr="zero_" | "fill_" | "copy_", value=of)):
-                if ".grad" in ast.unparse(of):
-                    return True
-            case ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value="grad"), _]):
-                return True
-            case _:
-                pass
-    return False
+        if _names_zero_grad(node):
+            owner = written(node.value) if isinstance(node, ast.Attribute) else ""
+            if owner not in made:
+                return None
+            found.add(owner)
+    return found
+
+
+def _shares(source: Source, made: dict[str, ast.Call], name: str, cleared: set[str]) -> bool:
+    """Return whether an optimiser is cleared, or may have parameters of one that is."""
+    own = _networks(source, made[name])
+    others = [_networks(source, made[one]) for one in cleared]
+    if name in cleared or not own or not all(others):
+        return True
+    return any(
+        f"{one}.".startswith(f"{two}.") or f"{two}.".startswith(f"{one}.")
+        for one in own
+        for two in set[str]().union(*others)
+    )
+
+
+def _networks(source: Source, made: ast.Call) -> set[str]:
+    """Return whose parameters an optimiser has, and what these networks may share with others.
+
+    Empty if something else is in its first argument.
+    """
+    match made.args:
+        case [ast.Call(func=ast.Attribute(value=network, attr="parameters"), args=[]), *_]:
+            name = written(network)
+        case _:
+            return set()
+    parts = (v for body in source.bodies for t, v, _ in assignments(body) if written(t) == name)
+    inside = {one for part in parts for given in _given(part) for one in names_in(given)}
+    return {name, *(one for one in inside if has_word(one, *NETWORKS, *PARTS))} - {""}
+
+
+def _given(value: ast.expr) -> list[ast.expr]:
+    """Return the arguments of a call; of anything else, all of it."""
+    return arguments(value) if isinstance(value, ast.Call) else [value]
+
+
+def _clears_by_hand(node: ast.AST) -> bool:
+    """Return whether code sets or fills a gradient."""
+    match node:
+        case ast.Attribute(attr="grad", ctx=ast.Store() | ast.Del()):
+            return True
+        case ast.Call(func=ast.Attribute(attr="zero_" | "fill_" | "copy_", value=of)):
+            return ".grad" in ast.unparse(of)
+        case ast.Call(func=ast.Name(id="setattr"), args=[_, ast.Constant(value="grad"), _]):
+            return True
+        case _:
+            return False
+
+
+def _names_zero_grad(node: ast.AST) -> bool:
+    """Return whether code, and no comment, names a function such as `zero_grad`."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.alias(name=name):
+            return "zero_grad" in name
+        case ast.Constant(value=str() as text):  # for `getattr`
+            return text == "zero_grad"
+        case _:
+            return False
 
 
 def _may_be_cleared(source: Source, step: ast.Call) -> bool:
@@ -158,7 +245,8 @@ def _calls(statement: ast.stmt, method: str) -> bool:
 
 def _is_optimiser(call: ast.Call) -> bool:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-    return last_word(owner).startswith("opt") or "optim" in last_word(owner)
+    word = last_word(owner)
+    return word.startswith("opt") or word.endswith("_opt") or "optim" in word
 
 
 RULES = (

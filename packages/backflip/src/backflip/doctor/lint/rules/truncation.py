@@ -2,7 +2,9 @@
 
 import ast
 from collections.abc import Iterator
+from typing import TypeVar
 
+from backflip.doctor.lint.episode_ends import Ends, find_ends, joins_ends
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.ends import stores
 from backflip.doctor.lint.source import (
@@ -13,32 +15,56 @@ from backflip.doctor.lint.source import (
     assignments,
     discounts,
     has_word,
-    is_false,
     last_word,
-    made_by,
     names_in,
     unconverted,
     walk,
     written,
 )
 
-EITHER = ("logical_or", "bitwise_or", "maximum")
+SEEN = "the bootstrapped value is"
 CUT = ("trunc", "timeout", "time_limit", "timelimit")  # in names of truncations
 PLACES = ("flatnonzero", "nonzero", "where", "argwhere")  # functions that say where something is
+
+Side = TypeVar("Side")
 
 
 def _truncation_masks(source: Source) -> Iterator[Hit]:
     """Follow `terminated or truncated` by name to `γ V (1 - done)`, in one function."""
     for scope in source.scopes:
-        done = _both_ends(source, scope)
-        if not done or _bootstraps_truncated(source, scope):
+        ends = find_ends(source, scope)
+        if ends is None or _bootstraps_truncated(source, scope):
             continue
-        masks = _masks(scope, done)
+        values = _values(scope)
         for statement in _statements(scope):
-            if discounts(statement) and _masks_a_value(source, statement, masks, done):
-                seen = "the bootstrapped value is multiplied by 0 where an episode is truncated"
-                yield Hit(statement, seen)
+            if not discounts(statement):
+                continue
+            if _masks_a_value(source, statement, ends, values):
+                yield Hit(statement, f"{SEEN} multiplied by 0 where an episode is truncated")
                 break
+            if _leaves_a_value_out(source, scope, statement, ends):
+                yield Hit(statement, f"{SEEN} left out where an episode is truncated")
+                break
+
+
+def _values(scope: Scope) -> set[str]:
+    """Return the names that are set to a value: R of `R = critic(obs)`."""
+    return {written(target) for target, value, _ in assignments(scope) if _gives_a_value(value)} - {
+        ""
+    }
+
+
+def _gives_a_value(node: ast.expr) -> bool:
+    """Return whether an expression is a value: `critic(obs).detach()`, `values[-1]`."""
+    match unconverted(node):
+        case ast.IfExp(body=body, orelse=orelse):
+            return _gives_a_value(body) or _gives_a_value(orelse)
+        case ast.Call(func=ast.Attribute(value=owner) as func):
+            return _is_value(written(func)) or _gives_a_value(owner)
+        case ast.Call(func=func):
+            return _is_value(written(func))
+        case plain:
+            return _is_value(written(plain))
 
 
 def _is_value(name: str) -> bool:
@@ -48,17 +74,68 @@ def _is_value(name: str) -> bool:
     )
 
 
-def _masks_a_value(source: Source, node: ast.AST, masks: set[str], done: set[str]) -> bool:
+def _masks_a_value(source: Source, node: ast.AST, ends: Ends, values: set[str]) -> bool:
     """Return whether 1 - done is in a term of a sum that has a value.
 
     `γ v (1 - terminated) + γ λ (1 - done) sum` masks the sum alone by done, and that is right.
     """
     return any(
-        any(map(_is_value, names_in(_term(source, one))))
+        any(name in values or _is_value(name) for name in names_in(_term(source, one)))
         for one in ast.walk(node)
-        if (isinstance(one, ast.Name | ast.Attribute) and written(one) in masks)
-        or _is_negation(one, done)
+        if (isinstance(one, ast.Name | ast.Attribute) and written(one) in ends.masks)
+        or ends.negates(one)
     )
+
+
+def _leaves_a_value_out(source: Source, scope: Scope, statement: ast.stmt, ends: Ends) -> bool:
+    """Return whether a value is only in the branch of a test in which the episode goes on."""
+    for node in ast.walk(statement):
+        match node:
+            case ast.IfExp(test=test, body=first, orelse=second):
+                going, ended = _sides(ends, test, first, second)
+                if going is not None and ended is not None and _is_bootstrap(going, ended):
+                    return True
+            case _:
+                pass
+    parent = source.parents[statement]
+    if not isinstance(parent, ast.If):
+        return False
+    going, ended = _sides(ends, parent.test, parent.body, parent.orelse)
+    if going is None or ended is None or statement not in going:
+        return False
+    return _adds_a_value(scope, statement, ended)
+
+
+def _sides(ends: Ends, test: ast.expr, first: Side, second: Side) -> tuple[Side | None, ...]:
+    """Return what runs where an episode goes on, and where it ended; None if that is not tested."""
+    tested = ends.tests(test)
+    if tested is None:
+        return None, None
+    return (second, first) if tested else (first, second)
+
+
+def _is_bootstrap(going: ast.expr, ended: ast.expr) -> bool:
+    """Return whether a value is in one expression, and none in the other."""
+    has_value = any(map(_is_value, names_in(going)))
+    return has_value and not any(map(_is_value, names_in(ended))) and not discounts(ended)
+
+
+def _adds_a_value(scope: Scope, statement: ast.stmt, ended: list[ast.stmt]) -> bool:
+    """Return whether a statement adds γ times a value to what has none where episodes end."""
+    if not any(map(_is_value, names_in(statement))):
+        return False
+    match statement:
+        case ast.AugAssign(op=ast.Add()):
+            return not any(map(discounts, ended))
+        case ast.Assign(targets=[target]):
+            other = [
+                value
+                for one, value, where in assignments(scope)
+                if written(one) == written(target) and where is not statement
+            ]
+            return bool(other) and not any(map(discounts, other))
+        case _:
+            return False
 
 
 def _term(source: Source, node: ast.AST) -> ast.AST:
@@ -80,11 +157,11 @@ def _stored_ends(source: Source) -> Iterator[Hit]:
     if not any(_masks_by_stored_ends(source, one) for one in statements):
         return
     for scope in source.scopes:
-        done = _both_ends(source, scope)
-        if not done or _bootstraps_truncated(source, scope):
+        ends = find_ends(source, scope)
+        if ends is None or _bootstraps_truncated(source, scope):
             continue
         for call, _ in source.calls(scope):
-            kept = done & {name for one in arguments(call) for name in names_in(one)}
+            kept = ends.done & {name for one in arguments(call) for name in names_in(one)}
             if kept and stores(call):
                 name = sorted(kept)[0]
                 yield Hit(call, f"`{name}` is stored, and what is stored masks bootstrapped values")
@@ -93,12 +170,13 @@ def _stored_ends(source: Source) -> Iterator[Hit]:
 
 def _masks_by_stored_ends(source: Source, statement: ast.stmt) -> bool:
     """Return whether a statement has γ, and a value times 1 - done."""
-    ends = {
+    done = {
         name
         for name in names_in(statement)
         if has_word(name.rpartition(".")[2], "done", "terminal")
     }
-    return discounts(statement) and _masks_a_value(source, statement, set(), ends)
+    ends = Ends(done, set(), set())
+    return discounts(statement) and _masks_a_value(source, statement, ends, set())
 
 
 def _ends(source: Source) -> Iterator[Hit]:
@@ -109,124 +187,6 @@ def _ends(source: Source) -> Iterator[Hit]:
 def _statements(scope: Scope) -> Iterator[ast.stmt]:
     simple = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
     return (node for node in walk(scope) if isinstance(node, simple))
-
-
-def _both_ends(source: Source, scope: Scope) -> set[str]:
-    """Return the names whose value comes from `terminated or truncated`."""
-    done: set[str] = set()
-    pairs = list(assignments(scope))
-    never = _never_true(source, scope)
-    while True:
-        found = {
-            written(target)
-            for target, value, _ in pairs
-            if _is_either_end(value, never) or (done & names_in(value) and not _is_made_from(value))
-        }
-        found.discard("")
-        if found <= done:
-            return done
-        done |= found
-
-
-def _never_true(source: Source, scope: Scope) -> set[str]:
-    """Return the names that are always False: by their value, or as an own environment says."""
-    values: dict[str, list[bool]] = {}
-    for target, value, _ in assignments(scope):
-        match target, value:
-            case (
-                ast.Tuple(elts=[_, _, ended, cut, _]),
-                ast.Call(func=ast.Attribute(value=env, attr="step")),
-            ):
-                values.setdefault(written(ended), []).append(False)
-                values.setdefault(written(cut), []).append(_never_truncates(source, scope, env))
-            case _:
-                values.setdefault(written(target), []).append(is_false(value))
-    return {name for name, found in values.items() if name and all(found)}
-
-
-def _never_truncates(source: Source, scope: Scope, env: ast.expr) -> bool:
-    """Return whether an environment is of a class of this file that never cuts an episode."""
-    name = written(env)
-    bodies = source.bodies if "." in name else [scope, source.tree]
-    made = [v for body in bodies for target, v, _ in assignments(body) if written(target) == name]
-    classes = [
-        body
-        for body in source.bodies
-        if isinstance(body, ast.ClassDef) and body.name in {made_by(value) for value in made}
-    ]
-    return bool(made) and len(classes) == len(made) and all(map(_returns_no_truncation, classes))
-
-
-def _returns_no_truncation(body: ast.ClassDef) -> bool:
-    """Return whether every `return` of `step` has False in the place of the truncation."""
-    returned = [
-        node.value
-        for step in body.body
-        if isinstance(step, ast.FunctionDef) and step.name == "step"
-        for node in walk(step)
-        if isinstance(node, ast.Return)
-    ]
-    return bool(returned) and all(
-        isinstance(value, ast.Tuple) and len(value.elts) == 5 and is_false(value.elts[3])
-        for value in returned
-    )
-
-
-def _is_either_end(value: ast.expr, never: set[str]) -> bool:
-    """Return whether `terminated or truncated` is in a value, also by `|`, `+` or `logical_or`.
-
-    Names that are never true count as no end.
-    """
-    return any(isinstance(one, ast.expr) and _joins_ends(one, never) for one in ast.walk(value))
-
-
-def _joins_ends(node: ast.expr, never: set[str]) -> bool:
-    """Return whether an expression is `terminated or truncated`."""
-    match node:
-        case ast.BoolOp(op=ast.Or(), values=[one, other]):
-            pass
-        case ast.BinOp(left=one, op=ast.BitOr() | ast.Add(), right=other):
-            pass
-        case ast.Call(func=ast.Attribute(attr=attr), args=[one, other]) if attr in EITHER:
-            pass
-        case _:
-            return False
-    one, other = unconverted(one), unconverted(other)
-    words = {last_word(one)[:4], last_word(other)[:4]}
-    return words == {"term", "trun"} and not never & {written(one), written(other)}
-
-
-def _is_made_from(value: ast.expr) -> bool:
-    """Return whether a value is computed from the ends, and not the ends in another type."""
-    if isinstance(value, ast.Compare | ast.IfExp):
-        return True
-    if not isinstance(value, ast.Call):
-        return False
-    name = last_word(value.func)
-    return name not in {"tensor", "as_tensor", "asarray", "array", "float", "int", "to", "float32"}
-
-
-def _masks(scope: Scope, done: set[str]) -> set[str]:
-    """Return the names whose value is 1 - done."""
-    return {written(target) for target, value, _ in assignments(scope) if _negates(value, done)} - {
-        ""
-    }
-
-
-def _negates(node: ast.AST, done: set[str]) -> bool:
-    """Return whether `1 - done`, `not done` or `~done` is in the code."""
-    return any(_is_negation(one, done) for one in ast.walk(node))
-
-
-def _is_negation(node: ast.AST, done: set[str]) -> bool:
-    """Return whether code is `1 - done`, `not done` or `~done`."""
-    match node:
-        case ast.BinOp(left=ast.Constant(value=1), op=ast.Sub(), right=inner):
-            return bool(done & names_in(inner))
-        case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=inner):
-            return bool(done & names_in(inner))
-        case _:
-            return False
 
 
 def _bootstraps_truncated(source: Source, scope: Scope) -> bool:
@@ -273,7 +233,7 @@ def _is_logic(value: ast.expr) -> bool:
 
 def _says_cut(node: ast.AST, cut: set[str]) -> bool:
     """Return whether code names a truncation, and not only `terminated or truncated`."""
-    if isinstance(node, ast.expr) and _joins_ends(node, set()):
+    if isinstance(node, ast.expr) and joins_ends(node, set()):
         return False
     match node:
         case ast.Constant(value=str() as text):
