@@ -178,7 +178,7 @@ def _frozen(source: Source) -> set[str]:
             ):
                 found.add(_network_of(owner))
             case ast.For(iter=ast.Call(func=ast.Attribute(value=owner, attr="parameters"))):
-                if any(_turns_gradients_off(one) for one in walk(node)):
+                if any(turns_gradients_off(one) for one in walk(node)):
                     found.add(_network_of(owner))
             case _:
                 pass
@@ -194,7 +194,8 @@ def _network_of(node: ast.expr) -> str:
             return written(node).rpartition(".")[2]
 
 
-def _turns_gradients_off(node: ast.AST) -> bool:
+def turns_gradients_off(node: ast.AST) -> bool:
+    """Return whether code is `p.requires_grad = False`, or `p.requires_grad_(False)`."""
     match node:
         case ast.Assign(targets=[ast.Attribute(attr="requires_grad")], value=value):
             return is_false(value)

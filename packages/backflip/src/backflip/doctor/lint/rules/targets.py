@@ -167,7 +167,7 @@ def _target_network(source: Source) -> Iterator[Hit]:
     if source.imports_any("torch"):
         for scope in source.scopes:
             for target, value, statement in assignments(scope):
-                if _is_network(target, True) and _is_network(value, False):
+                if is_network(target, True) and is_network(value, False):
                     seen = f"`{written(target)}` and `{written(value)}` are one object"
                     yield Hit(statement, f"{seen}, so the target changes with every gradient step")
     for scope in source.scopes:
@@ -191,7 +191,8 @@ def _large_shares(source: Source) -> Iterator[Hit]:
             yield Hit(call, f"tau = {tau:g} is the share that the target network takes over")
 
 
-def _is_network(node: ast.expr, target: bool) -> bool:
+def is_network(node: ast.expr, target: bool) -> bool:
+    """Return whether a name is that of a target network, or of one that learns."""
     last = last_word(node)
     if not isinstance(node, ast.Name | ast.Attribute) or has_word(last, *TARGETS) != target:
         return False
