@@ -782,3 +782,17 @@ def test_any_log_gets_a_verdict(seed):
         found = diagnose(_any_log(100 * seed + number))
         assert found.verdict
         assert in_words(found)
+
+
+def test_the_mean_of_a_replay_may_have_the_sign_of_older_rewards():
+    """As DQN on Pong: first -20, then 21, and a replay of half the run."""
+    true = np.where(T < 0.22, -20.0, 21.0)
+    replayed = [float(true[max(0, n - 50) : n + 1].mean()) for n in range(POINTS)]
+    columns = {RETURN: true, "episode_length_mean": 1000.0, "episodes": 1.0}
+    healthy = log("dqn", reward_mean=np.asarray(replayed) / 1000.0, **columns)
+    assert "REW-SIGN" not in found_in(healthy)
+    flipped = log("dqn", reward_mean=0.02, **(columns | {RETURN: -20.0}))
+    assert "REW-SIGN" in found_in(flipped)
+    turned = log("dqn", reward_mean=-np.asarray(replayed) / 1000.0, **columns)
+    assert "REW-UNRELATED" in found_in(turned), "where the true reward changes its sign"
+    assert "REW-SIGN" in found_in(log("ppo", reward_mean=-true, **columns))

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import Log, Signal, Values
+from backflip.doctor.log import ON_POLICY, Log, Signal, Values
 from backflip.doctor.measures import (
     after,
     at_the_end,
@@ -30,7 +30,9 @@ def _per_step(log: Log) -> Signal:
 def _other_sign(log: Log) -> Running | None:
     """Return the share of updates so far at which mean reward and true reward differ in sign.
 
-    Both are means per env step since the start: an episode ends updates after its rewards.
+    Both are means per env step since the start: an episode ends updates after its rewards. A replay
+    holds rows of older policies, so that its mean may have any sign that the true reward had until
+    then: with one, updates count only as long as that was the same sign.
     """
     if log.teaches:
         return None
@@ -38,10 +40,19 @@ def _other_sign(log: Log) -> Running | None:
     pair = together(true, used, lambda one, other: np.sign(one) != np.sign(other))
     strong = together(true, used, lambda one, other: _is_large(one) & _is_large(other))
     chosen = (strong.y == 1) & (pair.x >= EARLY * log.budget)
+    if log.algorithm not in ON_POLICY:
+        chosen &= _had_one_sign(smoothed(log, _per_step(log)), pair.x)
     if chosen.sum() < 5:
         return None
     wrong = pair.y[chosen].astype(float)
     return or_none(Running(pair.x[chosen], np.cumsum(wrong) / np.arange(1, len(wrong) + 1)))
+
+
+def _had_one_sign(running: Running, x: Values) -> Bool[np.ndarray, " n"]:
+    """Return whether all values until each env step have one sign; False before the first value."""
+    low, high = np.fmin.accumulate(running.value), np.fmax.accumulate(running.value)
+    until = np.searchsorted(running.x, x, side="right") - 1
+    return (until >= 0) & np.append((low >= 0) | (high <= 0), False)[until]
 
 
 def _true_mean(log: Log) -> Signal:
@@ -141,7 +152,8 @@ CHECKS = (
         "REW-SIGN",
         "learned and true reward have different signs",
         "share of updates so far at which the mean reward that is learned from has another sign "
-        "than the mean of return over length, after 20 % of the budget",
+        "than the mean of return over length, after 20 % of the budget; with a replay, as long as "
+        "the true reward had one sign",
         _other_sign,
         ("episode_return_mean", "episode_length_mean", "reward_mean"),
         "above",
