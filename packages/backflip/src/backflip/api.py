@@ -165,7 +165,9 @@ def teach(
     if clips is not None and env_steps == 0:
         env_steps = env_steps_of_one_rollout(algorithm, env, env_args or {}, settings)
         settings = {**settings, "phases": 1}
-    config, built = resolve_teaching(algorithm, env, env_args or {}, settings, env_steps, budget)
+    config, built = resolve_teaching(
+        algorithm, env, env_args or {}, settings, env_steps, budget, asks=queries > 0
+    )
     with closed_on_error(built.driver):
         model = reward_model_of(config, built, bool(demonstrated))
         check_labels(start, built.driver.spec, config.clip_length)

@@ -1,5 +1,6 @@
 """Which clips of a record queries are made from."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -168,9 +169,24 @@ def test_the_first_queries_show_rare_clips_of_the_random_policy(recorded):
     known = {one.obs.tobytes() for one in clips.usual}
     store = KeptQueries()
     config, never = TeachConfig(clip_length=LENGTH), lambda: False
-    maker = QueryMaker("x", config, None, store, None, never, shows_clips=False)
+    maker = QueryMaker("x", config, None, store, None, never, shows_clips=False, say=print)
     maker.random_policy |= {} if recorded else {0: clips}
     maker.add_queries(0, clips.usual, None, Known(0, None), 50, 0)
     usual = np.mean([obs.tobytes() in known for obs in store.clips])
     assert len(store.clips) == 100
     assert usual == 1 if recorded else 0.3 < usual < 0.8
+
+
+def test_queries_without_a_clip_of_the_agent_are_told_once():
+    record = hanging()
+    clips = RandomClips.of(np.random.default_rng(3), record, LENGTH, 30, shown=False)
+    short = jax.tree.map(lambda x: x[: LENGTH - 1], record)
+    said, store = [], KeptQueries()
+    config = TeachConfig(clip_length=LENGTH, queries="uniform")
+    options = {"shows_clips": False, "say": said.append}
+    maker = QueryMaker("x", config, None, store, None, lambda: False, **options)
+    for seed in range(2):
+        maker.add_queries(seed, clips.usual, short, Known(0, None), 2, 100)
+    assert len(said) == 1
+    assert said[0].startswith(f"NO CLIP OF THE AGENT: no clip of {LENGTH} env steps fits into")
+    assert f"--set clip_length={(LENGTH - 1) // 2}," in said[0]

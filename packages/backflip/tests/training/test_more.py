@@ -380,7 +380,7 @@ def test_labels_need_a_teacher_and_a_budget(of_one_seed: Result) -> None:
     parent, home = of_one_seed, home_of(of_one_seed)
     refused(home, parent.run, "how much more", teach=True, env_steps=None)
     refused(home, parent.run, "`labels` must be at least 1", teach=True, labels=0)
-    refused(home, parent.run, "labels need two updates or more", teach=True, labels=2)
+    refused(home, parent.run, "labels need 2 updates or more", teach=True, labels=2)
     borrowed = taught(home, seeds=1, labels=None, reward_from=parent.run)
     assert borrowed.teacher is not None
     assert borrowed.teacher.startswith("no queries: the reward model of")

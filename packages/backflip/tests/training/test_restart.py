@@ -24,6 +24,7 @@ SMALL: dict[str, Any] = {
     "num_envs": 4,
     "rollout_length": 16,
     "phases": 5,
+    "clip_length": 10,
     "random_envs": 8,
     "random_env_steps": 60,
     "epochs": 1,

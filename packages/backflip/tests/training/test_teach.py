@@ -171,7 +171,7 @@ def test_a_seed_does_not_depend_on_other_seeds(taught, tmp_path):
 
 
 def test_thousands_of_labels_are_possible():
-    TeachConfig(labels=3000).check(CartPole().spec, updates=100)
+    TeachConfig(labels=3000).check(CartPole().spec, updates=100, usual_phases=20)
 
 
 @pytest.mark.parametrize(
@@ -182,15 +182,19 @@ def test_settings_of_teaching_out_of_range_are_refused(setting):
     beyond = [-0.5, largest] if isinstance(getattr(TeachConfig(), setting), float) else [-1]
     for value in beyond:
         with pytest.raises(UsageError, match=f"`{setting}` must (be|lie) .*, got {value}"):
-            resolve(TeachConfig, {setting: value}).check(CartPole().spec, updates=100)
+            resolve(TeachConfig, {setting: value}).check(
+                CartPole().spec, updates=100, usual_phases=20
+            )
 
 
 def test_a_record_too_short_for_a_clip_is_refused_with_a_suggestion():
     for length, enough in ((25, 200), (300, 2400)):
         short = TeachConfig(clip_length=length, random_env_steps=length - 1)
         with pytest.raises(UsageError, match=f"try --set random_env_steps={enough}$"):
-            short.check(CartPole().spec, updates=100)
-        dataclasses.replace(short, random_env_steps=enough).check(CartPole().spec, updates=100)
+            short.check(CartPole().spec, updates=100, usual_phases=20)
+        dataclasses.replace(short, random_env_steps=enough).check(
+            CartPole().spec, updates=100, usual_phases=20
+        )
 
 
 PROGRAM = """

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from backflip import api
-from backflip.algorithms.interface import Algorithm
 from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.preferences.labels import LabelStore
@@ -14,6 +13,7 @@ from backflip.training.session import Session
 from backflip.training.teach_config import (
     PIXEL_CLIP_STEPS,
     VECTOR_CLIP_STEPS,
+    TeachConfig,
     clip_rollouts,
     teach_settings,
 )
@@ -178,14 +178,14 @@ def test_other_algorithms_learn_with_the_settings_of_train(algorithm, env):
     assert teaching == teach_settings("ppo", spec)[1]
 
 
-def algorithm_of(name, num_envs, rollout_length):
+def settings_of(name, num_envs, rollout_length):
     return build(
         "dqn" if name == "dqn" else "ppo",
         "CartPole-v1",
         env_args={},
         settings={"num_envs": num_envs, "rollout_length": rollout_length, "env_steps": 200_000}
         | ({} if name == "dqn" else {"minibatches": 1}),
-    ).driver.algorithm
+    ).config
 
 
 @pytest.mark.parametrize(
@@ -199,14 +199,15 @@ def algorithm_of(name, num_envs, rollout_length):
     ],
 )
 def test_clips_come_from_enough_env_steps(name, num_envs, rollout_length, rollouts):
-    algorithm: Algorithm = algorithm_of(name, num_envs, rollout_length)
-    assert clip_rollouts(algorithm, spec_of("CartPole-v1", {}), 16) == rollouts
+    own, config = settings_of(name, num_envs, rollout_length), TeachConfig(clip_envs=16)
+    assert clip_rollouts(own, spec_of("CartPole-v1", {}), config) == rollouts
 
 
 def test_clips_of_images_come_from_fewer_env_steps():
-    algorithm: Algorithm = algorithm_of("ppo", 4, 16)
-    rollouts = clip_rollouts(algorithm, spec_of("dot", {}), 16)
-    assert rollouts == PIXEL_CLIP_STEPS // (4 * 16)
+    own, spec = settings_of("ppo", 4, 16), spec_of("dot", {})
+    assert clip_rollouts(own, spec, TeachConfig(clip_envs=16)) == PIXEL_CLIP_STEPS // (4 * 16)
+    few = TeachConfig(clip_envs=4, clip_length=2_000)
+    assert clip_rollouts(own, spec, few) * 16 >= 2_000, "a clip fits in"
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.interface import Algorithm, Settings, for_learned_reward
 from backflip.algorithms.registry import check_spaces, entry_of
 from backflip.core.errors import EnvironmentFailed
@@ -58,11 +59,7 @@ def build(
     """
     entry = entry_of(algorithm)
     native, spec = make_native(env, env_args), spec_of(env, env_args)
-    check_spaces(entry, spec)
-    given = {} if complete else entry.defaults_for(spec, settings)
-    config = configure(entry, {**given, **settings})
-    check_against(config, spec)
-    check_network(config, spec)
+    config = configured(entry, spec, settings, complete=complete)
     learner = entry.build(config, spec)
     if teaching is not None:
         if learner.replay is None:
@@ -70,6 +67,22 @@ def build(
         learner = for_learned_reward(learner, spec, teaching.recency)
     learner = _with_replay_of_the_run(learner, config.updates)
     return Built(_driver(native, env, env_args, learner, spec), config)
+
+
+def configured(
+    entry: AlgorithmEntry, spec: EnvSpec, settings: Mapping[str, Any], *, complete: bool = False
+) -> Settings:
+    """Return all settings of an algorithm, with the environment's defaults for missing ones.
+
+    Raises:
+        UsageError: the algorithm cannot act in the environment, or a setting is invalid.
+    """
+    check_spaces(entry, spec)
+    given = {} if complete else entry.defaults_for(spec, settings)
+    config = configure(entry, {**given, **settings})
+    check_against(config, spec)
+    check_network(config, spec)
+    return config
 
 
 def spec_of(env: str, env_args: Mapping[str, Any]) -> EnvSpec:

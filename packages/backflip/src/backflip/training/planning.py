@@ -36,6 +36,18 @@ def _unequal(updates: int, each: int) -> list[int]:
     return [each] * whole + [rest]
 
 
+def phases_of_length(updates: int, least: int, most: int) -> int:
+    """Return the largest number of phases, at most `most`, of at least `least` updates each.
+
+    The last may have fewer. If there is no such number, return two, because queries need two
+    phases, or one if `most` is one.
+    """
+    for count in range(most, 2, -1):
+        if plan(updates, count)[0] >= least:
+            return count
+    return min(most, 2)
+
+
 def phase_count(updates: int, driver: Driver) -> int:
     """Return the approximate number of phases: 20, or fewer for long episodes.
 

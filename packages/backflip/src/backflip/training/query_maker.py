@@ -47,6 +47,7 @@ class QueryMaker:
         drawer: draws films for people; None if a program answers.
         enough: returns whether people have ended labelling.
         shows_clips: whether the teacher may look at pictures of the clips.
+        say: tells the user something.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class QueryMaker:
         enough: Callable[[], bool],
         *,
         shows_clips: bool,
+        say: Callable[[str], None],
     ) -> None:
         self._enough, self._shows_clips = enough, shows_clips
+        self._say, self._said_no_clips = say, False
         self._env_id, self._config, self._model = env_id, config, model
         self._store, self._drawer = store, drawer
         self._fresh = FreshPairs(model, store)
@@ -220,6 +223,8 @@ class QueryMaker:
             rare = min(rare, count)
             found = some_clips(rng, record, length, count, shown=shown, rare=rare)
             clips = [*found.clips, *random]
+            if count and not found.clips:
+                self._say_no_clips(len(record.terminated))
         if len(clips) < 2:
             length = self._config.clip_length
             raise UsageError(
@@ -228,6 +233,19 @@ class QueryMaker:
             )
         unknown = [UNKNOWN] * (len(clips) - len(found.begins))
         return clips, np.array([*found.begins, *unknown]), len(found.clips)
+
+    def _say_no_clips(self, env_steps: int) -> None:
+        """Say once that there are no clips of the agent, whose record has so many env steps."""
+        if self._said_no_clips:
+            return
+        self._said_no_clips, length = True, self._config.clip_length
+        shorter = max(2, min(env_steps, length) // 2)
+        self._say(
+            f"NO CLIP OF THE AGENT: no clip of {length} env steps fits into an episode within the "
+            f"newest {env_steps} env steps of an environment of `{self._env_id}`, so queries do "
+            f"not show what the agent does; start again with shorter clips, --set "
+            f"clip_length={shorter}, or with longer phases"
+        )
 
 
 class _Drawn(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from backflip.algorithms.entry import kinds_of
-from backflip.algorithms.interface import Algorithm, Recency
+from backflip.algorithms.interface import Recency, Settings
 from backflip.algorithms.registry import entry_of
 from backflip.core.settings import (
     LARGEST_COUNT,
@@ -22,6 +22,7 @@ from backflip.preferences.ask import MOST_AT_ONCE, Ask
 from backflip.rewards.interface import LABELS_ONLY, FitSettings
 from backflip.rewards.representations.contacts import has_contacts
 from backflip.rewards.representations.numbers import is_long
+from backflip.training.candidate_clips import CANDIDATE_CLIPS
 from backflip.training.restart import restart_phase
 from runshelf.errors import UsageError
 
@@ -140,8 +141,22 @@ class TeachConfig:
         """The number of queries of one answer: the pairs of a set of clips."""
         return 1 if self.ask == "compare" else math.comb(self.clips_at_once, 2)
 
-    def check(self, spec: EnvSpec, updates: int) -> None:
+    def clip_env_steps(self, num_envs: int) -> int:
+        """Return the env steps of each environment in which there are enough different clips.
+
+        L - 1 + w env steps have w clips of L env steps, and `num_envs` environments, of which at
+        most `clip_envs` are recorded, so many times more. `CANDIDATE_CLIPS` are enough, or w = L.
+        """
+        each = -(-CANDIDATE_CLIPS // min(num_envs, self.clip_envs))
+        return self.clip_length - 1 + min(self.clip_length, each)
+
+    def check(self, spec: EnvSpec, updates: int, usual_phases: int) -> None:
         """Refuse settings that are inconsistent or do not fit the environment.
+
+        Args:
+            spec: of the environment.
+            updates: updates after the first queries could be made.
+            usual_phases: a valid number of phases.
 
         Raises:
             UsageError: the message has all invalid settings, and values to use instead.
@@ -156,7 +171,7 @@ class TeachConfig:
         if not 1 <= self.phases <= updates:
             wrong.append(
                 f"`phases` must lie between 1 and the {updates} updates, got {self.phases}; "
-                f"try --set phases={min(20, updates)}"
+                f"try --set phases={usual_phases}"
             )
         if self.random_env_steps < self.clip_length:
             wrong.append(
@@ -221,11 +236,12 @@ def _of_kind(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, A
     return {}, others | of_reward | (CURIOUS if is_curious else {})
 
 
-def clip_rollouts(algorithm: Algorithm, spec: EnvSpec, clip_envs: int) -> int:
+def clip_rollouts(own: Settings, spec: EnvSpec, config: TeachConfig) -> int:
     """Return the default of `clip_rollouts`: as many as have the env steps that clips need."""
     env_steps = PIXEL_CLIP_STEPS if spec.is_pixels else VECTOR_CLIP_STEPS
-    each = min(algorithm.num_envs, clip_envs) * algorithm.rollout_length
-    return max(TeachConfig.clip_rollouts, -(-env_steps // each))
+    each = min(own.num_envs, config.clip_envs) * own.rollout_length
+    needed = -(-config.clip_env_steps(own.num_envs) // own.rollout_length)
+    return max(TeachConfig.clip_rollouts, -(-env_steps // each), needed)
 
 
 PIXELS: dict[str, Any] = {

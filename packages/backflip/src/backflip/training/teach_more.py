@@ -9,6 +9,7 @@ from backflip.training.build import Built
 from backflip.training.continuation import Before, before_of
 from backflip.training.initial_labels import Start
 from backflip.training.teach_config import TeachConfig, saved_teaching
+from backflip.training.teach_phases import phases_for_clips
 from runshelf.errors import UsageError
 from runshelf.store.run import Run
 
@@ -60,14 +61,20 @@ def child_config(parent: Run, before: Before, built: Built, labels: int) -> Teac
     """Return the configuration of teaching of a child that gets `labels` more labels.
 
     Raises:
-        UsageError: there are too few updates for queries between them.
+        UsageError: there are too few updates for queries about the agent between them.
     """
     config = saved_teaching(parent.config["teaching"])
     updates = built.config.updates - before.updates
-    if labels and updates < 2:
-        least = 2 * built.driver.algorithm.num_envs * built.driver.algorithm.rollout_length
+    own = built.config
+    phase = -(-config.clip_length // own.rollout_length)  # the shortest with a clip of the agent
+    if labels and updates < 2 * phase:
+        least = 2 * phase * own.num_envs * own.rollout_length
         raise UsageError(
-            f"labels need two updates or more, with queries between them; try --env-steps {least}"
+            f"labels need {2 * phase} updates or more, with queries about clips of "
+            f"{config.clip_length} env steps between them; try --env-steps {least}"
         )
     phases = min(max(config.phases, 2 if labels else 1), updates)
-    return dataclasses.replace(config, labels=before.labels + labels, phases=phases)
+    config = dataclasses.replace(config, labels=before.labels + labels, phases=phases)
+    if not labels:
+        return config
+    return dataclasses.replace(config, phases=phases_for_clips(config, own, updates))

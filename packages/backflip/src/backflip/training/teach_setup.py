@@ -5,16 +5,18 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Any
 
+from backflip.algorithms.interface import Settings
 from backflip.algorithms.registry import entry_of
 from backflip.algorithms.rollouts import rollouts_of
 from backflip.core.settings import LARGEST_COUNT, name_problems, resolve
 from backflip.rewards.interface import RewardModel
 from backflip.rewards.registry import make_reward_model
-from backflip.training.build import Built, build, spec_of
+from backflip.training.build import Built, build, configured, spec_of
 from backflip.training.initial_labels import Start
 from backflip.training.optimism import refuse_without_spread
 from backflip.training.renamed_settings import NAMES
 from backflip.training.teach_config import TeachConfig, clip_rollouts, teach_settings
+from backflip.training.teach_phases import refuse_short_phases, usual_phases, with_phases
 from runshelf.errors import UsageError, shown
 
 
@@ -42,8 +44,23 @@ def resolve_teaching(
     settings: Mapping[str, Any],
     env_steps: int | None,
     labels: int,
+    *,
+    asks: bool = True,
 ) -> tuple[TeachConfig, Built]:
-    """Return the configuration of teaching, and driver and settings of the algorithm."""
+    """Return the configuration of teaching, and driver and settings of the algorithm.
+
+    Args:
+        algorithm: the algorithm's name.
+        env: the environment's id.
+        env_args: arguments of the environment's constructor.
+        settings: the user's settings, of the algorithm and of teaching.
+        env_steps: the user's env steps of each seed, if any.
+        labels: the label budget of each seed.
+        asks: whether the run makes queries, whose clips must fit into a phase.
+
+    Raises:
+        UsageError: a setting is unknown, invalid, or does not fit the others.
+    """
     own = {field.name for field in dataclasses.fields(TeachConfig)}
     known = sorted({*own, *entry_of(algorithm).settings})
     if problems := name_problems(settings, known, NAMES):
@@ -58,24 +75,25 @@ def resolve_teaching(
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in own}
     config = resolve(TeachConfig, teaching | {"labels": labels})
-    built = build(algorithm, env, env_args=env_args, settings=learning, teaching=config)
-    updates = _updates_after_pretraining(config, built)
-    if "phases" not in settings:
-        config = dataclasses.replace(config, phases=min(config.phases, updates))
-    config.check(spec, updates)
+    entry = entry_of(algorithm)
+    own = configured(entry, spec, learning)
+    entry.build(own, spec)  # refuses settings with which no update would ever happen
+    updates = _updates_after_pretraining(config, own)
+    config = with_phases(config, own, updates, settings, asks=asks)
+    config.check(spec, updates, usual_phases(config, own, updates))
     if "clip_rollouts" not in teaching:
-        rollouts = clip_rollouts(built.driver.algorithm, spec, config.clip_envs)
-        config = dataclasses.replace(config, clip_rollouts=rollouts)
-    return config, built
+        config = dataclasses.replace(config, clip_rollouts=clip_rollouts(own, spec, config))
+    if asks:
+        refuse_short_phases(config, own, updates)
+    return config, build(algorithm, env, env_args=env_args, settings=learning, teaching=config)
 
 
-def _updates_after_pretraining(config: TeachConfig, built: Built) -> int:
+def _updates_after_pretraining(config: TeachConfig, own: Settings) -> int:
     """Return the updates after the first queries could be made.
 
     Raises:
         UsageError: there are none.
     """
-    own = built.config
     before = rollouts_of(config.pretrain_env_steps, own.num_envs, own.rollout_length)
     if before < own.updates or not before:
         return own.updates - before
@@ -90,7 +108,7 @@ def env_steps_of_one_rollout(
     algorithm: str, env: str, env_args: Mapping[str, Any], settings: Mapping[str, Any]
 ) -> int:
     """Return the fewest env steps of a run of `teach`: one rollout."""
-    _, built = resolve_teaching(algorithm, env, env_args, settings, None, 2)
+    _, built = resolve_teaching(algorithm, env, env_args, settings, None, 2, asks=False)
     built.driver.close()
     return built.config.num_envs * built.config.rollout_length
 

@@ -134,6 +134,7 @@ class TeachRun:
             self.drawer if self.source.needs_films else None,
             lambda: self.answers.enough(),
             shows_clips=self.source.shows_clips,
+            say=self.session.reporter.say,
         )
         most = PICTURES_TO_CHOOSE if self.source.shows_clips else PICTURES_TO_KEEP
         self.pictures = max(most, 4 * self.config.clip_length)

@@ -1,0 +1,87 @@
+"""Phases of `teach` are long enough for clips of the agent."""
+
+from typing import Any
+
+import pytest
+
+from backflip.algorithms.interface import Settings
+from backflip.algorithms.registry import entry_of
+from backflip.training.algorithm_config import configure
+from backflip.training.planning import phases_of_length, plan
+from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_phases import refuse_short_phases, with_phases
+from backflip.training.teach_setup import resolve_teaching
+from runshelf.errors import UsageError
+
+PENDULUM = TeachConfig(clip_length=50, clip_rollouts=640)
+
+
+def sac(env_steps: int) -> Settings:
+    sizes = {"num_envs": 4, "rollout_length": 16, "learning_starts": 1_000}
+    return configure(entry_of("sac"), sizes | {"env_steps": env_steps})
+
+
+def chosen(env_steps: int, *given: str, asks: bool = True) -> tuple[int, int, int]:
+    """Return phases, env steps of each environment in the first one, and the clip length."""
+    own = sac(env_steps)
+    config = with_phases(PENDULUM, own, own.updates, given, asks=asks)
+    room = plan(own.updates, config.phases)[0] * own.rollout_length
+    return config.phases, room, config.clip_length
+
+
+@pytest.mark.parametrize(
+    ("env_steps", "given", "asks", "expected"),
+    [
+        pytest.param(20_000, (), True, (20, 240, 50), id="an ordinary run keeps its phases"),
+        pytest.param(5_000, (), True, (12, 112, 50), id="fewer phases"),
+        pytest.param(5_000, ("phases",), True, (20, 48, 50), id="the user's phases stay"),
+        pytest.param(5_000, (), False, (20, 48, 50), id="without queries"),
+        pytest.param(1_300, (), True, (2, 48, 24), id="shorter clips"),
+        pytest.param(1_300, ("clip_length",), True, (2, 48, 50), id="the user's clips stay"),
+        pytest.param(1_088, (), True, (1, 16, 50), id="one phase, and no query after it"),
+    ],
+)
+def test_phases_have_room_for_clips(
+    env_steps: int, given: tuple[str, ...], asks: bool, expected: tuple[int, int, int]
+) -> None:
+    assert chosen(env_steps, *given, asks=asks) == expected
+
+
+def test_env_steps_that_have_enough_different_clips() -> None:
+    """Of 64 environments, four windows each are enough; one environment needs two whole clips."""
+    assert PENDULUM.clip_env_steps(64) == 50 - 1 + 4
+    assert PENDULUM.clip_env_steps(1) == 50 - 1 + 50
+    assert TeachConfig(clip_envs=1).clip_env_steps(64) == 25 - 1 + 25
+
+
+def test_the_largest_number_of_phases_is_found() -> None:
+    found = phases_of_length(60, 7, 20)
+    assert plan(60, found)[0] >= 7
+    assert all(plan(60, more)[0] < 7 for more in range(found + 1, 21))
+    assert [phases_of_length(60, least, 20) for least in (1, 3, 1_000)] == [20, 20, 2]
+    assert phases_of_length(1, 7, 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "tries"),
+    [
+        ({"phases": 8}, "--set phases=3 or --set clip_length=8 or more --env-steps"),
+        ({"clip_rollouts": 1}, "--set clip_rollouts=2 or --set clip_length=8 or more"),
+        ({"clip_length": 90}, "--set clip_length=32 or more --env-steps"),
+    ],
+)
+def test_settings_that_leave_no_clip_of_the_agent_are_refused(
+    settings: dict[str, Any], tries: str
+) -> None:
+    small = {"num_envs": 16, "rollout_length": 16, "minibatches": 1, "random_env_steps": 90}
+    with pytest.raises(UsageError, match="would not show the agent") as refused:
+        resolve_teaching("ppo", "CartPole-v1", {}, small | settings, 16 * 16 * 8, 20)
+    assert f"try {tries}" in str(refused.value)
+
+
+def test_what_a_refusal_suggests_is_accepted() -> None:
+    own = sac(5_000)
+    for some in ({"phases": 12}, {"clip_length": 24}, {"phases": 1}):
+        refuse_short_phases(TeachConfig(**{"clip_length": 50, **some}), own, own.updates)
+    with pytest.raises(UsageError, match="--set phases=12 or --set clip_length=24"):
+        refuse_short_phases(PENDULUM, own, own.updates)
