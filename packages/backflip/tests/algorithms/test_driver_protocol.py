@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from backflip.algorithms.cem import cem
+from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.ppo import ppo
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
+from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.drivers.clip_material import clip_material
 from backflip.drivers.driver import Driver
@@ -21,6 +24,7 @@ from backflip.drivers.host import HostDriver
 from backflip.drivers.native import NativeDriver
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_host
+from backflip.preferences.clips import cut, windows
 
 PPO = PPOConfig(env_steps=1_000, num_envs=2, rollout_length=8, epochs=1, minibatches=2, hidden=(4,))
 both_drivers = pytest.mark.parametrize("where", ["native", "host"])
@@ -57,6 +61,26 @@ def test_episodes_survive_phases_if_the_driver_says_so(where: str) -> None:
     learners, _ = run(learners, zeros)
     longest = np.asarray(learners.episode_length).max()
     assert longest > 8 if driver.episodes_survive_phases else longest <= 8
+    driver.close()
+
+
+@pytest.mark.medium
+@both_drivers
+def test_no_clip_goes_on_from_one_rollout_into_the_next_if_all_episodes_start_again(
+    where: str,
+) -> None:
+    """No episode of CartPole ends within six env steps."""
+    sizes = {"env_steps": 2 * 4 * 6, "num_envs": 4, "rollout_length": 6}
+    driver = driver_of(where, cem(CEMConfig(**sizes), CartPole().spec))
+    _, phase = driver.phase(2, record_rollouts=2, record_envs=3)(driver.start([0]), None)
+    record = row_of(jax.tree.map(np.asarray, phase.record), 0)
+    last = np.arange(12) % 6 == 5
+    np.testing.assert_array_equal(record.truncated, np.tile(last[:, None], 3))
+    clips = [cut(record, window, 4) for window in windows(record, 4)]
+    assert len(clips) == 2 * 3 * 3
+    for clip in clips:
+        np.testing.assert_array_equal(clip.next_obs[:-1], clip.obs[1:])
+    assert not np.asarray(phase.metrics["finished_share"]).any(), "CEM sees no truncation"
     driver.close()
 
 

@@ -12,7 +12,7 @@ from backflip.algorithms.interface import Algorithm, State
 from backflip.core.colored_noise import keys_of_octaves
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
-from backflip.drivers.clip_material import clip_material
+from backflip.drivers.clip_material import clip_material, cut_after
 from backflip.drivers.driver import (
     Learner,
     OnEnvSteps,
@@ -98,7 +98,8 @@ def prepare_phase(
                 on_progress=on_progress,
             )
             if record >= 0:
-                kept.append(clip_material(spec, batch, record_envs))
+                seen = clip_material(spec, batch, record_envs)
+                kept.append(cut_after(seen) if algorithm.restarts else seen)
             cut = last and not algorithm.restarts  # with `restarts`, all rollouts end like this
             learners, measured = learn(learners, batch._replace(scene=()), update_key, cut)
             learners = learners._replace(key=key)

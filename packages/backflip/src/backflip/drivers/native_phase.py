@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from backflip.algorithms.interface import Algorithm, Metrics, State
 from backflip.core.replay.rows import add
 from backflip.core.types import Extra, Transition
-from backflip.drivers.clip_material import clip_material
+from backflip.drivers.clip_material import clip_material, cut_after
 from backflip.drivers.driver import (
     Learner,
     OnEnvSteps,
@@ -63,6 +63,8 @@ def compile_phase(
         learner, batch = collect(env, algorithm, learner, act_key, recorded=recorded)
         learner, episodes = finish_episodes(learner, batch)
         kept = clip_material(env.spec, batch, record_envs) if recorded else None
+        if kept is not None and algorithm.restarts:
+            kept = cut_after(kept)
         learner, metrics = learn(learner, batch._replace(scene=()), update_key, parameters)
         return learner._replace(key=jax.random.key_data(key)), (metrics | episodes, kept)
 
