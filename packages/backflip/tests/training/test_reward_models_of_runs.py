@@ -12,14 +12,17 @@ import pytest
 import backflip
 from backflip.core.checkpoint import CHECKPOINT, load_arrays
 from backflip.core.trees import flatten
+from backflip.core.types import Transition
 from backflip.export.learned_reward import LearnedReward
 from backflip.preferences.clips import from_arrays, observed
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.rewards import calibration
-from backflip.rewards.interface import TIE_WIDTH
+from backflip.rewards.interface import TIE_WIDTH, Opinions
 from backflip.training import query_choice, reward_measures
 from backflip.training.result import Result
+from backflip.training.reward_measures import RewardMeasures, summary_of
+from backflip.training.reward_picture import reward_picture
 
 SMALL = {
     **{"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (4,)},
@@ -171,3 +174,27 @@ def test_the_loaded_reward_is_that_of_the_run(
             stacked = [np.concatenate([x] * frames, -1) for x in (clip.obs, clip.next_obs)]
             found = reward.rewards(stacked[0], clip.action, stacked[1])
             np.testing.assert_allclose(found * clip.alive, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_record_is_measured_without_clips_of_random_play(tmp_path: Path) -> None:
+    """No clip fits into random play if its episodes are too short; a model never sees no clips."""
+
+    class Constant:
+        def opinions(self, parameters: Any, clips: Any) -> Opinions:
+            assert len(clips), "a reward model cannot have an opinion of nothing"
+            ones = np.ones((len(clips), 3))
+            return Opinions(ones, ones, np.ones((len(clips), 2)))
+
+    flags = np.zeros((1, 6, 2), bool)
+    obs = np.zeros((1, 6, 2, 4), np.float32)
+    true = np.arange(12, dtype=np.float32).reshape(1, 6, 2)
+    record = Transition(obs, flags, true, flags, flags, obs, ~flags, ())
+    with LabelStore.open(tmp_path / LABELS) as store:
+        model: Any = Constant()
+        measures = RewardMeasures("gymnasium:CartPole-v1", {}, model, store, 3)
+        found = measures.write(tmp_path, [0], record, np.zeros(1), [[]], {}, [{}])
+    assert found is not None
+    clips = found["seeds"][0]["clips"]
+    assert sorted(clips["newest"]["true"]) == [6.0, 9.0, 24.0, 27.0]
+    assert not clips["random"]["true"].size
+    assert reward_picture(found, summary_of(found)).startswith("<svg")

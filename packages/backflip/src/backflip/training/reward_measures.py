@@ -97,7 +97,8 @@ class RewardMeasures:
         `about` says which reward model each seed uses (`RewardNotes.record`), `fit_metrics` are
         those of the last fit of each seed.
 
-        None if a seed has no reward yet, or a record is shorter than a clip.
+        None if a seed has no reward yet, or a record is shorter than a clip. Without clips of
+        random play, only the newest behaviour is measured.
         """
         found = [
             self._seed(
@@ -124,18 +125,25 @@ class RewardMeasures:
         tie_width: float,
     ) -> dict[str, Any] | None:
         steps = self._along(record, reward)
-        old = self._model.opinions(reward, [observed(clip) for clip in random])
+        old = self._returns(reward, random)
         if steps is None or old is None:
             return None
         distances = reward_distances(self._env_id, self._env_args, self._model, reward)
         return {
             "seed": seed,
-            "clips": _clip_returns(steps, self._length, old.reward.sum(1), random),
+            "clips": _clip_returns(steps, self._length, old, random),
             "episodes": episode_returns(steps),
             **self._calibration(seed, reward, tie_width),
             **(distances or {"epic": None, "dard": None}),
             "episode": _one_episode(steps),
         }
+
+    def _returns(self, reward: Any, clips: Sequence[Clip]) -> Float[np.ndarray, " clips"] | None:
+        """Return the learned returns of clips, of which there may be none; None without reward."""
+        if not clips:
+            return np.zeros(0)
+        opinions = self._model.opinions(reward, [observed(clip) for clip in clips])
+        return None if opinions is None else opinions.reward.sum(1)
 
     def _along(self, record: Transition, reward: Any) -> AlongSteps | None:
         """Return the rewards of a record, whose environments are cut into clips."""
