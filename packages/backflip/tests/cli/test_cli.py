@@ -444,6 +444,24 @@ def test_the_table_has_more_decimals_of_small_returns(tmp_path: Path) -> None:
     assert "│    0 │         0.081 │   0.740 │" in stream.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("optimum", "score"), [([0.0, 0.0], None), ([0.5, 0.0], [0.5, None]), (None, None)]
+)
+def test_without_an_optimum_above_zero_there_is_no_score(
+    tmp_path: Path, optimum: list[float] | None, score: list[float | None] | None
+) -> None:
+    """On a frozen lake whose goal cannot be reached the optimum is 0."""
+    what = "01X", "lake", "ppo", [0, 1], 99, None, [0.25, 0.0]
+    result = Result(tmp_path, *what, optimum, {"total": 1})
+    assert result.score == score
+    assert result.to_json().get("score") == score
+    stream = io.StringIO()
+    print_result(result, console=Console(file=stream, width=120))
+    assert ("optimum ┃" in stream.getvalue()) == (optimum is not None)
+    assert "return / optimum" not in stream.getvalue()
+    assert "true return 0.125" in result.summary()
+
+
 def test_the_result_says_that_episodes_were_cut(tmp_path: Path) -> None:
     stream = io.StringIO()
     result = Result(tmp_path, "01X", "far", "ppo", [3], 99, None, [-1e4], None, {"total": 1.0})

@@ -252,9 +252,10 @@ def _table(result: Result) -> Table:
     """Return the table of seeds, and of several seeds the mean ± half its 95 % interval."""
     decimals = 1 if max(map(abs, result.returns)) >= SMALL_RETURN else 3
     columns = {"true return": (list(result.returns), decimals)}
-    if result.score is not None and result.optimum is not None:
+    if result.optimum is not None:
         columns["optimum"] = (list(result.optimum), decimals)
-        columns["return / optimum"] = (list(result.score), 3)
+    if result.score is not None and None not in result.score:
+        columns["return / optimum"] = ([one for one in result.score if one is not None], 3)
     if result.labels is not None:
         columns["labels"] = ([float(result.labels)] * len(result.seeds), 0)
     columns["env steps"] = ([float(result.env_steps)] * len(result.seeds), 0)

@@ -63,11 +63,11 @@ class Result:
     more: str | None = None
 
     @property
-    def score(self) -> list[float] | None:
-        """Return divided by optimum, per seed, if the optimum is known."""
-        if self.optimum is None:
+    def score(self) -> list[float | None] | None:
+        """Return divided by optimum, per seed; None where the optimum is 0, or if none is known."""
+        if self.optimum is None or not any(self.optimum):
             return None
-        return [a / b for a, b in zip(self.returns, self.optimum, strict=True)]
+        return [a / b if b else None for a, b in zip(self.returns, self.optimum, strict=True)]
 
     def summary(self) -> str:
         """Return the result as one line."""

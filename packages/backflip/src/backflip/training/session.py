@@ -317,9 +317,11 @@ class Session:
                 record: dict[str, float] = {"seed": seed, "updates": updates}
                 record["env_steps"] = result.env_steps
                 record["evaluation_return"] = result.returns[row]
-                if result.optimum is not None and result.score is not None:
+                if result.optimum is not None:
                     record["evaluation_optimum"] = result.optimum[row]
-                    record["evaluation_score"] = result.score[row]
+                score = None if result.score is None else result.score[row]
+                if score is not None:
+                    record["evaluation_score"] = score
                 metrics.write(record)
 
     def __enter__(self) -> "Session":
