@@ -21,6 +21,9 @@ BATCH = Transition(
     SEEN, np.zeros((4, 3), np.int32), np.ones((4, 3), np.float32), FLAGS, FLAGS, SEEN, ~FLAGS, ()
 )
 
+METRICS = "`fit` must return `metrics` with a dictionary for each of 2 seeds"
+NUMBERS = "`fit` must return `metrics` that are numbers"
+
 OWN = """
 import numpy as np
 
@@ -61,6 +64,12 @@ class Faulty(Whole):
 
     def predict(self, parameters, batch):
         return batch.reward.sum(0)
+
+
+class Measures(Whole):
+    def fit(self, previous, comparisons, keys):
+        from backflip.rewards.interface import Fitted
+        return Fitted(7, previous)
 
 
 class Embeds(Whole):
@@ -123,6 +132,19 @@ def test_optional_methods_of_a_class_are_used(tmp_path, monkeypatch):
             "`fit` raised ValueError: no convergence",
         ),
         ("Faulty", lambda model: model.observe(BATCH), "`observe` raised SystemExit: 3"),
+        *(
+            ("Measures", lambda model, found=found: model.fit(found, [[], []], KEYS), said)
+            for found, said in [
+                ({}, f"{METRICS}, got dict"),
+                ([{}], f"{METRICS}, got 1; try [{{}}] * 2"),
+                ([{}, None], f"{METRICS}, got NoneType for a seed; try {{}}"),
+                ([{}, {"a": "many"}], f"{NUMBERS}, got 'many' for `a`; try float(...)"),
+                (
+                    [{}, {"a": np.zeros(2)}],
+                    f"{NUMBERS}, got array([0., 0.]) for `a`; try float(...)",
+                ),
+            ]
+        ),
         (
             "Embeds",
             lambda model: model.embed(0, [], []),
@@ -159,3 +181,12 @@ def test_an_invalid_reward_model_is_refused_in_one_line(tmp_path, monkeypatch, n
         make(name)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_metrics_of_a_users_fit_become_numbers(tmp_path, monkeypatch):
+    (tmp_path / "my_reward_models.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    fitted = make("my_reward_models:Measures").fit([{"a": np.float32(0.5)}, {}], [[], []], KEYS)
+    assert fitted.parameters == 7
+    assert [type(x) for x in fitted.metrics[0].values()] == [float]
+    assert fitted.metrics == [{"a": 0.5}, {}]

@@ -21,6 +21,7 @@ from backflip.rewards import calibration
 from backflip.rewards.interface import TIE_WIDTH, Opinions
 from backflip.training import query_choice, reward_measures
 from backflip.training.result import Result
+from backflip.training.reward_fits import RewardFits
 from backflip.training.reward_measures import RewardMeasures, summary_of
 from backflip.training.reward_picture import reward_picture
 
@@ -174,6 +175,14 @@ def test_the_loaded_reward_is_that_of_the_run(
             stacked = [np.concatenate([x] * frames, -1) for x in (clip.obs, clip.next_obs)]
             found = reward.rewards(stacked[0], clip.action, stacked[1])
             np.testing.assert_allclose(found * clip.alive, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_metric_of_a_fit_is_the_mean_of_the_seeds_that_have_it() -> None:
+    unused: Any = None
+    fits = RewardFits(unused, unused, [3, 4, 5], unused)
+    assert fits.mean_metrics() == {}
+    fits.metrics = [{}, {"a": 1.0, "b": 5.0}, {"a": 2.0}]
+    assert fits.mean_metrics() == {"a": 1.5, "b": 5.0}
 
 
 def test_a_record_is_measured_without_clips_of_random_play(tmp_path: Path) -> None:

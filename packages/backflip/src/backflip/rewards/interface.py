@@ -57,7 +57,8 @@ class Fitted(NamedTuple):
 
     Attributes:
         parameters: arrays with a leading axis of seeds, in the structure of `initial`.
-        metrics: one dictionary for each seed; names start with `reward_model_`. One is read:
+        metrics: one dictionary of numbers for each seed; names start with `reward_model_`. A run
+            logs their means over the seeds that have them. One is read:
             `TIE_WIDTH`, which queries and forecasts use; 0 if it is missing.
     """
 

@@ -1,7 +1,7 @@
 """Reward models by name: `REWARD_MODELS`, or `module:Class` for a user's class."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, final
 
@@ -23,7 +23,7 @@ from backflip.rewards.interface import (
     RewardModel,
     Spread,
 )
-from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
+from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line, shown
 
 REWARD_MODELS = {
     "additive": "backflip.rewards.linear.model:AdditiveRewardModel",
@@ -89,11 +89,36 @@ class UserRewardModel:
         comparisons: Sequence[Sequence[LabelledComparison]],
         keys: UInt32[np.ndarray, "seeds 2"],
     ) -> Fitted:
-        """Return the user's fit, after a check of its type."""
+        """Return the user's fit, after a check of its type; metrics become Python's numbers."""
         fitted = self._call("fit", previous, comparisons, keys)
         if not isinstance(fitted, Fitted):
             raise self._failed(f"`fit` must return `Fitted`, got {type(fitted).__name__}")
-        return fitted
+        return fitted._replace(metrics=self._metrics(fitted.metrics, len(comparisons)))
+
+    def _metrics(self, metrics: Any, seeds: int) -> list[dict[str, float]]:
+        """Return the metrics of a fit, after a check that each seed has names and numbers."""
+        expected = f"`fit` must return `metrics` with a dictionary for each of {seeds} seeds"
+        if not isinstance(metrics, list | tuple):
+            raise self._failed(f"{expected}, got {type(metrics).__name__}")
+        each: Sequence[Any] = metrics
+        if len(each) != seeds:
+            raise self._failed(f"{expected}, got {len(each)}; try [{{}}] * {seeds}")
+        found: list[dict[str, float]] = []
+        for one in each:
+            if not isinstance(one, Mapping):
+                raise self._failed(f"{expected}, got {type(one).__name__} for a seed; try {{}}")
+            found.append({str(name): self._number(str(name), x) for name, x in one.items()})
+        return found
+
+    def _number(self, name: str, value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            got = " ".join(shown(value).split())  # an array has several lines
+            raise self._failed(
+                f"`fit` must return `metrics` that are numbers, got {got} for `{name}`; "
+                "try float(...)"
+            ) from None
 
     def opinions(self, parameters: Any, clips: Sequence[ObservedClip]) -> Opinions | None:
         """Return the user's opinions."""

@@ -90,10 +90,11 @@ class RewardFits:
         return self.metrics[row].get(TIE_WIDTH, 0.0)
 
     def mean_metrics(self) -> dict[str, float]:
-        """Return the metrics of the last fit, averaged over the seeds."""
+        """Return the metrics of the last fit, each averaged over the seeds that have it."""
+        names = dict.fromkeys(name for metrics in self.metrics for name in metrics)
         return {
-            name: float(np.mean([metrics[name] for metrics in self.metrics]))
-            for name in self.metrics[0]
+            name: float(np.mean([metrics[name] for metrics in self.metrics if name in metrics]))
+            for name in names
         }
 
     def _clips_of(self, query: int) -> tuple[ObservedClip, ObservedClip]:
