@@ -25,10 +25,12 @@ from backflip.preferences.exchange import (
     check_fits,
     export_labels,
     import_labels,
+    importable,
     labels_of_run,
     read_labels,
 )
 from backflip.preferences.labels import ANSWERS, LabelStore, NewLabel, NewQuery
+from backflip.training.initial_labels import find_start
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 
 HEADER = "seed,env_steps,answer,who,at,seconds,repeats,query,origin,left_clip,right_clip,left,right"
@@ -76,6 +78,19 @@ def everything(store):
     return [store.file.rows(f"SELECT * FROM {t} ORDER BY id") for t in ("clips", "queries")] + [
         store.file.rows("SELECT * FROM labels ORDER BY id")
     ]
+
+
+def test_labels_that_several_seeds_have_are_counted_once(store, other, tmp_path):
+    """As the labels that a new run gets from a run of two seeds with imported labels."""
+    answered(other, ["left", "left", "tie"])
+    export_labels(other, tmp_path / "first.jsonl")
+    assert import_labels(store, read_labels(tmp_path / "first.jsonl"), [4, 5], "first") == 6
+    answered(store, ["right"], seed=5)
+    export_labels(store, tmp_path / "again.jsonl")
+    labels = read_labels(tmp_path / "again.jsonl")
+    with LabelStore.open(tmp_path / "new.sqlite") as new:
+        assert import_labels(new, labels, [7], "again") == importable(labels) == 4
+    assert find_start(tmp_path, str(tmp_path / "again.jsonl"), None).labels == 4
 
 
 both = pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".CSV"])

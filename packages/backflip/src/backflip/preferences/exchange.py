@@ -106,6 +106,14 @@ def import_labels(
     )
 
 
+def importable(labels: Iterable[ImportedLabel]) -> int:
+    """Return how many labels each seed of a new run gets: repeats and copies are left out.
+
+    Several seeds of a run may have the same imported label.
+    """
+    return len({_identity(label, 0) for label in labels if label.repeats is None})
+
+
 def check_fits(
     labels: Iterable[ImportedLabel],
     shapes: Mapping[str, tuple[tuple[int, ...], np.dtype]],

@@ -10,7 +10,13 @@ from backflip.core.checkpoint import CHECKPOINT, load_arrays
 from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of, stack_rows, unflatten
-from backflip.preferences.exchange import check_fits, import_labels, labels_of_run, read_labels
+from backflip.preferences.exchange import (
+    check_fits,
+    import_labels,
+    importable,
+    labels_of_run,
+    read_labels,
+)
 from backflip.preferences.label_lines import ImportedLabel
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.interface import RewardModel
@@ -52,8 +58,7 @@ def find_start(home: Path, labels_from: str | None, reward_from: str | None) -> 
         path = Path(labels_from)
         if path.suffix not in FILES:
             path = find_run(home, labels_from).folder
-        labels = _labels(path)
-        return Start(str(path.resolve()), sum(label.repeats is None for label in labels))
+        return Start(str(path.resolve()), importable(_labels(path)))
     if reward_from:
         run = find_run(home, reward_from)
         _check_taught(run)
