@@ -1,6 +1,7 @@
 """Tests of `backflip.preferences.schedule`."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,12 @@ def test_all_queries_are_due_in_some_round(count, phases, unit, learns, explores
     assert min(due.others) >= 0
     assert due.every[0] == 0 or not learns
     assert sum(due.fresh) == (round(0.12 * count) if phases > 1 + explores else 0)
+
+
+@pytest.mark.parametrize("learns_first", [False, True])
+def test_a_run_with_more_open_queries_than_it_asks_for_makes_none(learns_first):
+    due = queries_due(-30, 20, 1, 0.12, learns_first=learns_first)
+    assert due == ([0] * 20, [0] * 20)
 
 
 def test_three_rounds_by_hand():

@@ -38,13 +38,15 @@ def queries_due(
     """Return the queries of each round.
 
     Args:
-        count: the total number of queries.
+        count: the total number of queries; below 0 is none: a child may have more open queries of
+            its parent than it asks for.
         phases: the number of training phases, at least 1.
         unit: queries that are asked together.
         fresh_share: share of the queries that are fresh pairs.
         learns_first: whether there are no queries before phase 1.
         explores_first: whether phase 1 explores; then its behaviour is not checked by fresh pairs.
     """
+    count = max(count, 0)
     pairs = round(fresh_share * count) if phases > 1 + explores_first else 0
     fresh = [0] * explores_first + fresh_schedule(pairs, phases - explores_first)
     later = phases - learns_first
