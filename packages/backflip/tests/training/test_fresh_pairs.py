@@ -10,10 +10,17 @@ import pytest
 
 from backflip.api import resume_teach, teach
 from backflip.cli.progress_display import print_result
+from backflip.preferences.exchange import export_labels
 from backflip.preferences.fresh_pairs import BOTH, FRESH, LEFT, Forecast, fresh_answers
 from backflip.preferences.fresh_pairs import forecast_array as as_array
 from backflip.preferences.labels import LabelStore, NewQuery
-from backflip.training.fresh_checks import CHECK_METRICS, FreshChecks, health_of_checks, metrics_of
+from backflip.training.fresh_checks import (
+    CHECK_METRICS,
+    FreshChecks,
+    fresh_until,
+    health_of_checks,
+    metrics_of,
+)
 from backflip.training.query_maker import QueryMaker
 from backflip.training.result import Result
 from backflip.training.reward_measures import read_measures
@@ -136,6 +143,17 @@ def test_a_run_without_fresh_pairs_asks_as_before_and_has_no_alarm(tmp_path: Pat
     assert result.to_json()["reward_measures"]["fresh_calibration_error"] is None
 
 
+@pytest.mark.medium
+def test_a_run_with_labels_that_asks_nobody_has_no_alarm(taught: Result, tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    with LabelStore.open(taught.folder / "labels.sqlite") as store:
+        export_labels(store, file)
+    result = tiny(tmp_path, labels=None, labels_from=str(file))
+    assert result.labels == 2 * LABELS
+    assert "reward_alarm" not in result.to_json()
+    assert "fresh_checks" not in read_metrics(result.folder, "train").records[-1]
+
+
 def test_runs_saved_before_there_were_fresh_pairs_have_none() -> None:
     assert TeachConfig(labels=100).fresh_share == 0.12
     saved = dataclasses.asdict(TeachConfig(labels=100))
@@ -180,6 +198,12 @@ def test_an_alarm_is_said_and_recorded_once(tmp_path: Path) -> None:
     with LabelStore.open(tmp_path / "labels.sqlite") as store, resume_run(run) as again:
         FreshChecks(store, [0], 8).announce(said.append, again.record_alarm)
     assert open_run(writer.folder).alarms() == said[:1]
+
+
+def test_a_child_plans_with_the_fresh_pairs_of_its_parents(tmp_path: Path) -> None:
+    with stored(tmp_path, [(SURE, "right")] * 8) as store:
+        assert fresh_until(store, [0], 350) == fresh_until(store, [1, 0], 350) == 4
+        assert fresh_until(store, [1], 350) == 0
 
 
 def test_an_undone_answer_does_not_count(tmp_path: Path) -> None:

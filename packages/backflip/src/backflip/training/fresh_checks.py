@@ -18,6 +18,15 @@ CHECK_METRICS = (
 )
 
 
+def fresh_until(store: LabelStore, seeds: Sequence[int], env_steps: int) -> int:
+    """Return how many fresh pairs about clips until `env_steps` a seed has, at most.
+
+    In a child these are the pairs of its parents; a run without a parent has none until 0.
+    """
+    every = (fresh_answers(store, seed) for seed in seeds)
+    return max(sum(one.env_steps <= env_steps for one in some) for some in every)
+
+
 @final
 class FreshChecks:
     """The answered fresh pairs of a run.
@@ -25,7 +34,7 @@ class FreshChecks:
     Args:
         store: the run's labels.
         seeds: its seeds.
-        planned: fresh pairs of each seed in the whole run.
+        planned: fresh pairs of each seed in the whole run, those of its parents included.
     """
 
     def __init__(self, store: LabelStore, seeds: Sequence[int], planned: int) -> None:

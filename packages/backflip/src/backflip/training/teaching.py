@@ -33,7 +33,12 @@ from backflip.training.continuation import before_of, planned, pretraining_updat
 from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
 from backflip.training.exploring import Exploring
 from backflip.training.finished import with_more
-from backflip.training.fresh_checks import FreshChecks, health_of_checks, metrics_of
+from backflip.training.fresh_checks import (
+    FreshChecks,
+    fresh_until,
+    health_of_checks,
+    metrics_of,
+)
 from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
 from backflip.training.label_pictures import write_label_pictures
 from backflip.training.memory import report_replay_memory
@@ -106,7 +111,7 @@ class TeachRun:
         self.demonstrations = Demonstrations(
             self.session.run, spec, self.config, self.store, self.due
         )
-        fresh = round(self.config.fresh_share * self.config.labels)
+        fresh = fresh_until(self.store, self.seeds, self.before.env_steps) + sum(self.fresh_due)
         self.fresh_checks = FreshChecks(self.store, self.seeds, fresh)
         name, say = self.config.reward_model, self.session.reporter.say
         self.reward_notes = RewardNotes(name, self.model, self.seeds, say)
