@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from backflip.algorithms.interface import Settings
 from backflip.algorithms.registry import entry_of
+from backflip.core.spaces import Box, Discrete
+from backflip.core.spec import EnvSpec
 from backflip.training.algorithm_config import configure
 from backflip.training.planning import phases_of_length, plan
 from backflip.training.teach_config import TeachConfig
@@ -13,6 +16,7 @@ from backflip.training.teach_phases import refuse_short_phases, with_phases
 from backflip.training.teach_setup import resolve_teaching
 from runshelf.errors import UsageError
 
+SPACE = Box(np.zeros(2, np.float32), np.ones(2, np.float32), np.dtype("f4"))
 PENDULUM = TeachConfig(clip_length=50, clip_rollouts=640)
 
 
@@ -85,3 +89,20 @@ def test_what_a_refusal_suggests_is_accepted() -> None:
         refuse_short_phases(TeachConfig(**{"clip_length": 50, **some}), own, own.updates)
     with pytest.raises(UsageError, match="--set phases=12 or --set clip_length=24"):
         refuse_short_phases(PENDULUM, own, own.updates)
+
+
+@pytest.mark.parametrize(
+    ("limit", "tries"),
+    [
+        (1, "has 1; try --env-arg max_episode_steps=2, or `backflip train`"),
+        (2, "(2); try --set clip_length=2"),
+        (40, "(40); try --set clip_length=25"),
+    ],
+)
+def test_what_a_message_suggests_for_short_episodes_is_accepted(limit: int, tries: str) -> None:
+    spec = EnvSpec("short", SPACE, Discrete(2), limit)
+    with pytest.raises(UsageError) as refused:
+        TeachConfig(clip_length=50).check(spec, 20, 20)
+    assert tries in str(refused.value)
+    if limit > 1:
+        TeachConfig(clip_length=min(limit, 25)).check(spec, 20, 20)

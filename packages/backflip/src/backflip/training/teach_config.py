@@ -30,6 +30,7 @@ from runshelf.errors import UsageError
 # Of vectors it is a whole phase, so that rare events are among them.
 PIXEL_CLIP_STEPS, VECTOR_CLIP_STEPS = 4_096, 40_960
 
+SHORTEST_CLIP = 2  # env steps
 MOST_CROPS = 100  # of each label: what counts in each step of each crop is kept during a fit
 
 # Of old runs, which have no such settings.
@@ -90,7 +91,7 @@ class TeachConfig:
 
     labels: Annotated[int, Bounds(0, LARGEST_COUNT)] = 100
     phases: int = 20
-    clip_length: Annotated[int, Bounds(2)] = 25
+    clip_length: Annotated[int, Bounds(SHORTEST_CLIP)] = 25
     clip_rollouts: Count = 4
     clip_envs: Count = 64
     random_envs: Count = 64
@@ -164,10 +165,7 @@ class TeachConfig:
         wrong: list[str] = []
         limit = spec.max_episode_steps
         if limit is not None and self.clip_length > limit:
-            wrong.append(
-                f"a clip of {self.clip_length} env steps is longer than an episode of `{spec.id}` "
-                f"({limit}); try --set clip_length={min(25, limit)}"
-            )
+            wrong.append(_no_clip_fits(spec.id, limit, self.clip_length))
         if not 1 <= self.phases <= updates:
             wrong.append(
                 f"`phases` must lie between 1 and the {updates} updates, got {self.phases}; "
@@ -189,6 +187,20 @@ class TeachConfig:
             raise UsageError("; ".join(wrong))
 
 
+def _no_clip_fits(env: str, limit: int, length: int) -> str:
+    """Return the problem of clips that are longer than an episode, and what to type instead."""
+    if limit < SHORTEST_CLIP:
+        return (
+            f"`teach` compares clips of at least {SHORTEST_CLIP} env steps, and an episode of "
+            f"`{env}` has {limit}; try --env-arg max_episode_steps={SHORTEST_CLIP}, or "
+            "`backflip train`, which learns from the true reward"
+        )
+    return (
+        f"a clip of {length} env steps is longer than an episode of `{env}` ({limit}); "
+        f"try --set clip_length={min(25, limit)}"
+    )
+
+
 def saved_teaching(teaching: Mapping[str, Any]) -> TeachConfig:
     """Return the configuration of teaching that a run has saved."""
     known = OLD_RUN | dict(teaching)
@@ -208,7 +220,7 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
     """
     learning, teaching = _of_kind(algorithm, spec)
     usual, limit = teaching.get("clip_length", TeachConfig.clip_length), spec.max_episode_steps
-    if limit is not None and 2 <= limit < usual:
+    if limit is not None and SHORTEST_CLIP <= limit < usual:
         teaching["clip_length"] = limit
     return learning, teaching
 

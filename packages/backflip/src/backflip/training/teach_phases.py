@@ -9,10 +9,8 @@ from collections.abc import Container
 
 from backflip.algorithms.interface import Settings
 from backflip.training.planning import phases_of_length, plan
-from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_config import SHORTEST_CLIP, TeachConfig
 from runshelf.errors import UsageError
-
-SHORTEST = 2  # env steps of a clip
 
 
 def with_phases(
@@ -39,7 +37,7 @@ def with_phases(
     room = plan(updates, config.phases)[0] * own.rollout_length
     if "clip_length" in given or config.phases < 2 or room >= config.clip_length:
         return config
-    return dataclasses.replace(config, clip_length=max(SHORTEST, room // 2))
+    return dataclasses.replace(config, clip_length=max(SHORTEST_CLIP, room // 2))
 
 
 def phases_for_clips(config: TeachConfig, own: Settings, updates: int) -> int:
@@ -74,8 +72,8 @@ def refuse_short_phases(config: TeachConfig, own: Settings, updates: int) -> Non
         tries.append(f"--set clip_rollouts={needed}")
     elif config.clip_rollouts >= needed and plan(updates, fewer)[0] >= needed:
         tries.append(f"--set phases={fewer}")
-    if room >= SHORTEST:
-        tries.append(f"--set clip_length={max(SHORTEST, room // 2)}")
+    if room >= SHORTEST_CLIP:
+        tries.append(f"--set clip_length={max(SHORTEST_CLIP, room // 2)}")
     raise UsageError(
         f"queries would not show the agent: a clip of {config.clip_length} env steps is longer "
         f"than the {room} env steps of each environment that clips are cut from after a phase; "
