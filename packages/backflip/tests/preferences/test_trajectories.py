@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from packages.backflip.tests.rewards.test_conformance import CONTINUOUS, PIXELS, VECTOR
+from packages.backflip.tests.rewards.test_conformance import CONTINUOUS, GRID, PIXELS, VECTOR
 
 from backflip.core.spaces import Discrete, Group
 from backflip.core.spec import EnvSpec, OwnSpaces
 from backflip.core.types import Transition
 from backflip.preferences import clips as agents
 from backflip.preferences import trajectory_file
-from backflip.preferences.trajectories import clip_at, windows
+from backflip.preferences.trajectories import clip_at, seen_as_learned, windows
 from backflip.preferences.trajectory_file import read_trajectories
 from runshelf.errors import UsageError
 
@@ -116,6 +116,26 @@ def test_frames_may_be_stacked_or_new_and_dicts_are_flattened(tmp_path: Path) ->
     spec = EnvSpec("dict", CONTINUOUS.observation, Discrete(2), 100, own=own)
     vectors = fields | {"observations": rng.normal(size=(11, 3)), "actions": np.full(10, 4)}
     assert read_trajectories(saved(tmp_path, vectors), spec).action.tolist() == [1] * 10
+
+
+@pytest.mark.parametrize("channels", [2, 1], ids=["stacked frames", "newest frames"])
+@pytest.mark.parametrize(("pixel", "got"), [(256, "got 256"), (-1, "got -1"), (255, None)])
+def test_pixels_outside_the_space_are_refused(channels: int, pixel: int, got: str | None) -> None:
+    frames = np.zeros((3, 24, 24, channels), np.int64)
+    frames[1, 2, 3, channels - 1] = pixel
+    if got is None:
+        assert seen_as_learned(PIXELS, frames, "observations")[1, 2, 3, 0] == pixel
+        return
+    with pytest.raises(UsageError, match=f"pixels must lie between 0 and 255, {got}"):
+        seen_as_learned(PIXELS, frames, "observations")
+
+
+def test_pixels_have_the_bounds_of_their_space() -> None:
+    """Those of a grid are 0 or 1."""
+    cells = np.ones((2, 8, 8, 6), np.uint8)
+    assert seen_as_learned(GRID, cells, "observations").all()
+    with pytest.raises(UsageError, match="must lie between 0 and 1, got 2"):
+        seen_as_learned(GRID, 2 * cells[..., :3], "observations")
 
 
 def changed(name: str, change: Callable[[Any], Any]) -> Callable[[Fields], Fields]:

@@ -169,6 +169,8 @@ def _newest(spec: EnvSpec, values: Any, name: str) -> np.ndarray:
     if spec.is_pixels and np.asarray(values).dtype.kind not in "iu":
         raise _misfit(spec, name, f"it must have whole numbers, got {np.asarray(values).dtype}")
     frame = (*box.shape[:-1], box.shape[-1] // spec.frame_stack)
+    if spec.is_pixels:
+        _refuse_outside(spec, np.asarray(values), frame, name)
     if spec.frame_stack > 1 and np.shape(values)[1:] == frame:
         return np.asarray(values).astype(box.dtype)
     try:
@@ -179,6 +181,29 @@ def _newest(spec: EnvSpec, values: Any, name: str) -> np.ndarray:
     if single:
         raise _misfit(spec, name, "it has no axis of steps")
     return newest_frame(spec, rows)
+
+
+def _refuse_outside(spec: EnvSpec, values: np.ndarray, frame: tuple[int, ...], name: str) -> None:
+    """Refuse pixels outside the observation space, which a cast to uint8 would wrap.
+
+    Arrays of other shapes than a batch of images are left to the check of shapes.
+    """
+    low, high = spec.observation.low, spec.observation.high
+    if values.shape[1:] == frame:
+        low, high = newest_frame(spec, low), newest_frame(spec, high)
+    if not values.size or not values.ndim or values.size != len(values) * low.size:
+        return
+    images = values.reshape(-1, *low.shape)
+    outside = (images < low) | (images > high)
+    if outside.any():
+        row, *place = np.argwhere(outside)[0].tolist()
+        least, most = low[tuple(place)], high[tuple(place)]
+        raise _misfit(
+            spec,
+            name,
+            f"its pixels must lie between {least} and {most}, got {images[row, *place]}; "
+            "record them as the environment returns them",
+        )
 
 
 def _misfit(spec: EnvSpec, name: str, problem: str) -> UsageError:
