@@ -40,6 +40,7 @@ from backflip.training.finished import result_of
 from backflip.training.initial_labels import check_labels, find_start, with_reward_model
 from backflip.training.memory import check_memory
 from backflip.training.named_code import refuse_code_of
+from backflip.training.parents import CONTINUES
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
 from backflip.training.recorded_clips import (
@@ -52,7 +53,6 @@ from backflip.training.recorded_clips import (
 )
 from backflip.training.result import Result
 from backflip.training.session import (
-    CONTINUES,
     begin_session,
     closed_on_error,
     resume_session,

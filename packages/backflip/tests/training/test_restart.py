@@ -10,15 +10,21 @@ import pytest
 from safetensors.numpy import load_file
 
 import backflip
+from backflip.algorithms.interface import Settings
 from backflip.algorithms.registry import entry_of
 from backflip.core.trees import row_of
 from backflip.drivers.driver import Learner
 from backflip.envs.registry import make_host
 from backflip.training.algorithm_config import configure, with_schedules_of
 from backflip.training.build import build
+from backflip.training.continuation import open_parent
+from backflip.training.parents import NO_PARENT, Before
+from backflip.training.planning import plan
 from backflip.training.restart import restart_phase, restarted
 from backflip.training.teach_config import TeachConfig, saved_teaching, teach_settings
+from backflip.training.teach_schedules import schedule_updates, updates_before_restart
 from runshelf.store.metrics import read_metrics
+from runshelf.store.run import open_run
 
 SMALL: dict[str, Any] = {
     "num_envs": 4,
@@ -87,17 +93,52 @@ def test_schedules_start_again_unless_there_is_a_replay(algorithm: str) -> None:
     np.testing.assert_array_equal(again.algorithm.updates, 7 if algorithm == "dqn" else 0)
 
 
-@pytest.mark.medium
-def test_schedules_of_a_new_start_end_with_the_run() -> None:
-    config = configure(entry_of("ppo"), {"num_envs": 4, "rollout_length": 16, "env_steps": 640})
-    assert with_schedules_of(config, 0.7).updates == 7  # of 10
-    assert with_schedules_of(config, 1.0) is config
-    assert with_schedules_of(config, 0.01).updates == 1
-    shares = [TeachConfig(restart_at=at).schedule_share for at in (0.0, 0.3, 1.0)]
-    assert shares == pytest.approx([1.0, 0.7, 1.0])
-    assert TeachConfig(restart_at=0.98, phases=20).schedule_share == 1.0, "no phase begins so late"
-    assert TeachConfig(restart_at=0.3, restart_schedules=False).schedule_share == 1.0
-    assert saved_teaching({"restart_at": 0.3}).schedule_share == 1.0, "a run of before"
+def ppo_of(updates: int) -> Settings:
+    sizes = {"num_envs": 4, "rollout_length": 16, "env_steps": updates * 64}
+    return configure(entry_of("ppo"), sizes)
+
+
+def left_after_restart(config: TeachConfig, own: Settings) -> int:
+    """Count the updates of a run, phase by phase, from its new start on."""
+    first = -(-config.pretrain_env_steps // 64)
+    phases = [*([first] if first else []), *plan(own.updates - first, config.phases)]
+    at, left = restart_phase(config.restart_at, len(phases)), 0
+    for number, updates in enumerate(phases):
+        left = updates if number == at else left + updates
+    return left
+
+
+@pytest.mark.parametrize("phases", [2, 3, 5, 14])
+@pytest.mark.parametrize("pretrain_env_steps", [0, 300 * 64])
+def test_schedules_of_a_new_start_end_with_the_run(phases: int, pretrain_env_steps: int) -> None:
+    config = TeachConfig(restart_at=0.3, phases=phases, pretrain_env_steps=pretrain_env_steps)
+    own = ppo_of(733)
+    found = schedule_updates(config, own, NO_PARENT)
+    assert found == left_after_restart(config, own) == 733 - updates_before_restart(config, own)
+    assert with_schedules_of(own, found).updates == found
+    child = ppo_of(1_000)
+    before = Before(updates=733, uncounted=733 - found)
+    assert schedule_updates(config, child, before) == found + 267
+
+
+@pytest.mark.parametrize(("updates", "lasts"), [(733, 513), (200, 140), (10, 7)])
+def test_ordinary_runs_have_the_schedules_that_were_measured(updates: int, lasts: int) -> None:
+    config = TeachConfig(restart_at=0.3, phases=min(20, updates))
+    assert schedule_updates(config, ppo_of(updates), NO_PARENT) == lasts
+
+
+def test_schedules_go_on_without_a_new_start() -> None:
+    own = ppo_of(100)
+    for config in (
+        TeachConfig(restart_at=0.0),
+        TeachConfig(restart_at=1.0),
+        TeachConfig(restart_at=0.98),  # no phase begins so late
+        TeachConfig(restart_at=0.3, restart_schedules=False),
+        saved_teaching({"restart_at": 0.3}),  # a run of before
+    ):
+        assert schedule_updates(config, own, NO_PARENT) == 100
+    assert with_schedules_of(own, 100) is own
+    assert schedule_updates(TeachConfig(restart_at=0.3), own, Before(updates=40)) == 100
 
 
 @pytest.mark.slow
@@ -109,6 +150,12 @@ def test_the_learning_rate_of_a_run_rises_at_the_new_start(tmp_path: Path) -> No
     rates = [row["learning_rate"] for row in read_metrics(result.folder, "train").records]
     slow = np.linspace(1e-2, 0.0, 7)[:6]  # six updates after four
     np.testing.assert_allclose(rates, [*slow[:4], *slow], rtol=1e-5)
+    # A child goes on with the six updates that count, of 16.
+    child = backflip.teach_more(result.run, env_steps=640, home=tmp_path)
+    rates = [row["learning_rate"] for row in read_metrics(child.folder, "train").records]
+    np.testing.assert_allclose(rates, np.linspace(1e-2, 0.0, 17)[6:16], rtol=1e-5)
+    again = open_parent(open_run(child.folder), "teach")
+    assert (again.updates, again.uncounted) == (20, 4)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from backflip.inspect.watch import checkpoints
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.training.build import env_args_of
-from backflip.training.continuation import before_of
+from backflip.training.parents import before_of
 from backflip.training.policy import SavedPolicy, refuse_changed, seed_of
 from backflip.training.teaching_picture import FORMATS, animation
 from runshelf.errors import UsageError

@@ -7,7 +7,6 @@ from typing import Any
 
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.interface import Settings
-from backflip.algorithms.rollouts import rollouts_of
 from backflip.core.settings import LARGEST_COUNT, resolve
 from backflip.core.spec import EnvSpec
 from backflip.training.renamed_settings import NAMES
@@ -39,19 +38,15 @@ def check_against(config: Settings, spec: EnvSpec) -> None:
         )
 
 
-def with_schedules_of(config: Settings, share: float) -> Settings:
-    """Return the settings with schedules that end after a share of the updates, at least one.
+def with_schedules_of(config: Settings, updates: int) -> Settings:
+    """Return the settings with schedules that end after so many updates.
 
     All else that depends on `env_steps` does not belong to an algorithm without a replay.
     """
-    if share == 1.0:
+    if updates == config.updates:
         return config
     known: Any = config
-    rows = known.num_envs * known.rollout_length
-    updates = max(
-        1, round(share * rollouts_of(known.env_steps, known.num_envs, known.rollout_length))
-    )
-    return dataclasses.replace(known, env_steps=updates * rows)
+    return dataclasses.replace(known, env_steps=updates * known.num_envs * known.rollout_length)
 
 
 def _check_sizes(config: Any) -> None:

@@ -17,8 +17,10 @@ from backflip.envs.spec import HostEnv, NativeEnv
 from backflip.training.algorithm_config import check_against, configure, with_schedules_of
 from backflip.training.memory import check_network
 from backflip.training.named_code import refuse_code_of
+from backflip.training.parents import NO_PARENT, Before, before_of
 from backflip.training.renamed_settings import current_names
 from backflip.training.teach_config import TeachConfig, saved_teaching
+from backflip.training.teach_schedules import schedule_updates
 from runshelf.store.run import Run
 
 
@@ -42,6 +44,7 @@ def build(
     settings: Mapping[str, Any],
     complete: bool = False,
     teaching: TeachConfig | None = None,
+    before: Before = NO_PARENT,
 ) -> Built:
     """Return driver and settings, with the environment's defaults for missing settings.
 
@@ -53,6 +56,7 @@ def build(
         complete: `settings` has all settings, as in the configuration of a saved run.
         teaching: the settings of teaching; None if the algorithm learns from the environment's own
             reward.
+        before: what the parents of the run had done.
 
     Raises:
         UsageError: a name does not exist, or a setting is invalid.
@@ -63,7 +67,8 @@ def build(
     learner = entry.build(config, spec)
     if teaching is not None:
         if learner.replay is None:
-            learner = entry.build(with_schedules_of(config, teaching.schedule_share), spec)
+            updates = schedule_updates(teaching, config, before)
+            learner = entry.build(with_schedules_of(config, updates), spec)
         learner = for_learned_reward(learner, spec, teaching.recency)
     learner = _with_replay_of_the_run(learner, config.updates)
     return Built(_driver(native, env, env_args, learner, spec), config)
@@ -110,6 +115,7 @@ def rebuild(run: Run) -> Built:
         settings=current_names(run.config["settings"]),
         complete=True,
         teaching=teaching_of(run),
+        before=before_of(run),
     )
 
 

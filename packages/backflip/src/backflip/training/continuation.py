@@ -26,34 +26,17 @@ from backflip.training import runtime
 from backflip.training.build import Built, build, env_args_of, rebuild, teaching_of
 from backflip.training.fingerprint import resolved
 from backflip.training.named_code import refuse_code_of
-from backflip.training.planning import plan
+from backflip.training.parents import Before, before_of
+from backflip.training.planning import planned_phases
 from backflip.training.policy import refuse_changed
 from backflip.training.renamed_settings import current_names
 from backflip.training.replay_rows import whole
 from backflip.training.saved_state import Checkpoint, checkpoint_metadata, load_checkpoint
-from backflip.training.session import CONTINUES
 from backflip.training.teach_config import saved_teaching
+from backflip.training.teach_schedules import updates_before_restart
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.finding import find_run
 from runshelf.store.run import Run, is_locked, open_run
-
-
-class Before(NamedTuple):
-    """What a child's parent and the parents before it had done, for each seed.
-
-    Attributes:
-        updates: updates.
-        env_steps: env steps, random ones included.
-        labels: labels; 0 for `train`.
-        open_queries: queries without an answer; 0 for `train`.
-        configuration: identifies the parent's configuration without its seeds.
-    """
-
-    updates: int = 0
-    env_steps: int = 0
-    labels: int = 0
-    open_queries: int = 0
-    configuration: str = ""
 
 
 class Parent(NamedTuple):
@@ -64,22 +47,19 @@ class Parent(NamedTuple):
         checkpoint: its newest checkpoint.
         updates: updates of each seed so far.
         env_steps: env steps of each seed so far.
+        uncounted: the updates that its schedules do not count (`Before.uncounted`).
     """
 
     run: Run
     checkpoint: Checkpoint
     updates: int
     env_steps: int
+    uncounted: int
 
     def before(self, labels: int = 0, open_queries: int = 0) -> Before:
         """Return what a child of this run starts from."""
         what = _configuration(self.run)
-        return Before(self.updates, self.env_steps, labels, open_queries, what)
-
-
-def before_of(run: Run) -> Before:
-    """Return what the parents of a run had done; all zero for a run without a parent."""
-    return Before(**run.config.get(CONTINUES, {}))
+        return Before(self.updates, self.env_steps, labels, open_queries, what, self.uncounted)
 
 
 def planned(run: Run, config: Settings) -> list[int]:
@@ -89,8 +69,7 @@ def planned(run: Run, config: Settings) -> list[int]:
     """
     phases = run.config["phases"] if "phases" in run.config else run.config["teaching"]["phases"]
     updates = config.updates - before_of(run).updates
-    first = pretraining_updates(run, config)
-    return [*([first] if first else []), *plan(updates - first, phases)]
+    return planned_phases(updates, phases, pretraining_updates(run, config))
 
 
 def pretraining_updates(run: Run, config: Settings) -> int:
@@ -141,9 +120,14 @@ def open_parent(run: Run, command: str) -> Parent:
     checkpoint, built = load_checkpoint(run), rebuild(run)
     try:
         refuse_changed(run, built.driver.spec)
-        updates = before_of(run).updates
-        updates += sum(planned(run, built.config)[: checkpoint.phases])
-        return Parent(run, checkpoint, updates, env_steps_after(built.driver.algorithm, updates))
+        algorithm, own = built.driver.algorithm, before_of(run)
+        done = sum(planned(run, built.config)[: checkpoint.phases])
+        updates, uncounted = own.updates + done, own.uncounted
+        teaching = teaching_of(run)
+        if teaching is not None and not own.updates and algorithm.replay is None:
+            restarted = updates_before_restart(teaching, built.config)
+            uncounted = restarted if done > restarted else 0
+        return Parent(run, checkpoint, updates, env_steps_after(algorithm, updates), uncounted)
     finally:
         built.driver.close()
 
@@ -166,6 +150,7 @@ def build_child(parent: Parent, env_steps: int) -> Built:
         settings=current_names(run.config["settings"]) | total,
         complete=True,
         teaching=teaching_of(run),
+        before=parent.before(),
     )
 
 

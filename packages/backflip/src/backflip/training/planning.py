@@ -6,6 +6,7 @@ from backflip.core.spec import UNLIMITED
 from backflip.drivers.driver import Driver, Phase
 
 PHASES = 20
+MANY_PHASES = -(-3 * PHASES // 4)  # the fewest that `plan` makes of `PHASES`
 # Episodes with a limit above the first number, in env steps, are assumed to last the second.
 LONGEST_PLANNED, ASSUMED = 20_000, 2_000
 # Evaluation episodes of each seed; `LONG_EPISODES` if one may last more than `LONG` env steps.
@@ -26,6 +27,11 @@ def plan(updates: int, phases: int) -> list[int]:
         return [updates // count] * count
     lengths = {max(1, updates // phases), -(-updates // phases)}
     return min((_unequal(updates, each) for each in lengths), key=lambda p: abs(len(p) - phases))
+
+
+def planned_phases(updates: int, phases: int, first: int) -> list[int]:
+    """Return the updates of each phase, after one of `first` updates unless that is 0."""
+    return [*([first] if first else []), *plan(updates - first, phases)]
 
 
 def _unequal(updates: int, each: int) -> list[int]:

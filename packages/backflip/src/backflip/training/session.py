@@ -30,6 +30,7 @@ from backflip.training.build import Built
 from backflip.training.clock import Clock
 from backflip.training.health import health_of, refuse_nonfinite
 from backflip.training.output_recorder import OutputRecorder, captured
+from backflip.training.parents import CONTINUES
 from backflip.training.planning import cut_episodes_warning
 from backflip.training.policy import KEPT_POLICIES, POLICY, policy_file
 from backflip.training.progress import Progress, Report
@@ -48,7 +49,6 @@ from runshelf.store.records import to_json
 from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
-CONTINUES = "continues"  # the entry of a configuration with what the parents had done
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
 
 

@@ -23,7 +23,6 @@ from backflip.rewards.interface import LABELS_ONLY, FitSettings
 from backflip.rewards.representations.contacts import has_contacts
 from backflip.rewards.representations.numbers import is_long
 from backflip.training.candidate_clips import CANDIDATE_CLIPS
-from backflip.training.restart import restart_phase
 from runshelf.errors import UsageError
 
 # Env steps of a phase, of all environments together, that clips are cut from. Images take memory.
@@ -120,12 +119,6 @@ class TeachConfig:
     def recency(self) -> Recency:
         """How much of each minibatch is recent."""
         return Recency(self.recent_share, self.recent_env_steps)
-
-    @property
-    def schedule_share(self) -> float:
-        """The share of the updates that a schedule lasts: those from a new start on, else all."""
-        starts = restart_phase(self.restart_at, self.phases) is not None
-        return 1.0 - self.restart_at if starts and self.restart_schedules else 1.0
 
     @property
     def fit_settings(self) -> FitSettings:

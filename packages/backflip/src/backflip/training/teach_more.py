@@ -6,8 +6,8 @@ from typing import NamedTuple
 from backflip.core.paths import name_on_command_line
 from backflip.preferences.program_source import NoTeacher
 from backflip.training.build import Built
-from backflip.training.continuation import Before, before_of
 from backflip.training.initial_labels import Start
+from backflip.training.parents import Before, before_of
 from backflip.training.teach_config import TeachConfig, saved_teaching
 from backflip.training.teach_phases import phases_for_clips
 from runshelf.errors import UsageError

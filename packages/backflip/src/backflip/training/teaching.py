@@ -29,7 +29,7 @@ from backflip.preferences.schedule import Due, queries_due
 from backflip.rewards.interface import RewardModel
 from backflip.training.build import Built, env_args_of
 from backflip.training.candidate_clips import RandomClips
-from backflip.training.continuation import before_of, planned, pretraining_updates
+from backflip.training.continuation import planned, pretraining_updates
 from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
 from backflip.training.exploring import Exploring
 from backflip.training.finished import with_more
@@ -43,6 +43,7 @@ from backflip.training.initial_labels import Start, import_initial_labels, initi
 from backflip.training.label_pictures import write_label_pictures
 from backflip.training.memory import report_replay_memory
 from backflip.training.optimism import Optimism
+from backflip.training.parents import before_of
 from backflip.training.policy import refuse_changed
 from backflip.training.query_choice import Known
 from backflip.training.query_maker import QueryMaker

@@ -15,7 +15,6 @@ from backflip.training import runtime
 from backflip.training.arguments import refuse_other_kinds
 from backflip.training.build import Built, build, rebuild
 from backflip.training.continuation import (
-    before_of,
     build_child,
     check_fits,
     found_run,
@@ -27,12 +26,12 @@ from backflip.training.continuation import (
 from backflip.training.finished import result_of, with_more
 from backflip.training.memory import check_memory, report_replay_memory
 from backflip.training.named_code import refuse_code_of
+from backflip.training.parents import CONTINUES, before_of
 from backflip.training.planning import evaluation_episodes, phase_count
 from backflip.training.policy import refuse_changed
 from backflip.training.progress import Report
 from backflip.training.result import Result
 from backflip.training.session import (
-    CONTINUES,
     Session,
     begin_session,
     closed_on_error,

@@ -1,7 +1,7 @@
 """Who teaches a run, in words for the user."""
 
-from backflip.training.continuation import Before
 from backflip.training.initial_labels import Start
+from backflip.training.parents import Before
 from backflip.training.teach_config import TeachConfig
 from runshelf.store.run import Run
 
