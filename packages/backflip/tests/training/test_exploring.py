@@ -74,6 +74,17 @@ def test_networks_of_seeds_that_have_ended_exploring_begin_again_and_the_replay_
         assert exploring.restarted(learners, before) is learners
 
 
+def test_schedules_go_on_when_exploring_ends() -> None:
+    """Random actions of DQN are over when its labels arrive."""
+    driver, learners = started("dqn")
+    later = learners.algorithm._replace(updates=np.full(3, 60, np.int32))
+    exploring = exploring_of(driver)
+    exploring.now = [False, True, False]
+    found = exploring.restarted(learners._replace(algorithm=later), [True, True, False])
+    np.testing.assert_array_equal(found.algorithm.updates, 60)
+    assert same(row_of(found.algorithm, 0)._replace(updates=0), driver.algorithm.init(3))
+
+
 def test_on_policy_networks_go_on() -> None:
     driver, learners = started("a2c")
     exploring = exploring_of(driver)

@@ -16,6 +16,7 @@ from backflip.core.types import Transition
 from backflip.drivers.driver import Driver, Learner, RewardFunction
 from backflip.rewards.exploring import MayExplore, exploring_reward
 from backflip.rewards.interface import TIE, LabelledComparison
+from backflip.training.restart import in_schedules_of
 
 
 @final
@@ -62,8 +63,9 @@ class Exploring:
     def restarted(self, learners: Learner, before: Sequence[bool]) -> Learner:
         """Return the learners, with new networks for the seeds that have just ended exploring.
 
-        Only with a replay, which is kept: action values learned from another reward are far off,
-        and come down slowly. On-policy algorithms correct their values with every rollout.
+        Only with a replay, which is kept, as is the place in schedules: action values learned from
+        another reward are far off, and come down slowly. On-policy algorithms correct their values
+        with every rollout.
 
         Args:
             learners: of all seeds.
@@ -73,7 +75,8 @@ class Exploring:
         algorithm = self._driver.algorithm
         if algorithm.replay is None or not ended.any():
             return learners
-        fresh = stack_rows([algorithm.init(seed) for seed in self._seeds])
+        blank = stack_rows([algorithm.init(seed) for seed in self._seeds])
+        fresh = in_schedules_of(learners.algorithm, blank)
 
         def choose(new: np.ndarray, old: Any) -> np.ndarray:
             return np.where(ended.reshape(-1, *(1,) * (new.ndim - 1)), new, np.asarray(old))

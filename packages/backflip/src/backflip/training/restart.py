@@ -37,7 +37,13 @@ def restarted(
             exploration has been done.
     """
     fresh: Any = stack_rows([algorithm.init(seed + RESTART) for seed in seeds])
-    go_on = not schedules or algorithm.replay is not None
-    if go_on and "updates" in fresh._fields:  # the place in the schedules, if there are any
-        fresh = fresh._replace(updates=np.asarray(learners.algorithm.updates))
+    if not schedules or algorithm.replay is not None:
+        fresh = in_schedules_of(learners.algorithm, fresh)
     return learners._replace(algorithm=fresh)
+
+
+def in_schedules_of(learned: Any, fresh: Any) -> Any:
+    """Return fresh states at the place of others in their schedules, if there are any."""
+    if "updates" not in fresh._fields:
+        return fresh
+    return fresh._replace(updates=np.asarray(learned.updates))
