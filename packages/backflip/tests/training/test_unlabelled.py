@@ -8,9 +8,11 @@ import pytest
 
 from backflip.api import resume_teach, teach, teach_more
 from backflip.core.checkpoint import CHECKPOINT, load_arrays
+from backflip.preferences import program_source
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.network import ensemble
+from backflip.training import demonstrations, query_maker, unlabelled
 from backflip.training.result import Result
 from backflip.training.session import Session
 from backflip.training.unlabelled import PAIRS
@@ -40,6 +42,14 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ensemble, "UPDATES", 40)
         yield tiny(tmp_path_factory.mktemp("home"))
+
+
+def test_what_is_drawn_at_the_same_env_steps_has_random_numbers_of_its_own() -> None:
+    domains = [
+        *(program_source.ANSWERS, query_maker.FRESH, unlabelled.UNLABELLED),
+        *(demonstrations.OWN, demonstrations.DRAWN),
+    ]
+    assert len({*domains}) == len(domains)
 
 
 @pytest.mark.medium

@@ -35,7 +35,7 @@ from runshelf.store.run import Run
 
 DEMONSTRATED = "demonstrations.safetensors"
 CONFIG = "demonstrations"  # the entry of a run's configuration
-_OWN, _DRAWN = 3, 4  # separate these random numbers from those that choose other clips
+OWN, DRAWN = 3, 4  # separate these random numbers from those that choose other clips
 
 
 def checked_sources(demonstrations: object) -> list[str]:
@@ -70,7 +70,7 @@ def draw_demonstrations(
     Raises:
         UsageError: a source cannot be used, or is too short for a clip; the message says why.
     """
-    rng = np.random.default_rng([seed, _DRAWN])
+    rng = np.random.default_rng([seed, DRAWN])
     most = max(1, CANDIDATE_CLIPS // len(sources))
     clips: list[Clip] = []
     abouts: list[dict[str, object]] = []
@@ -157,7 +157,7 @@ class Demonstrations:
         """
         if not self._clips or not self._due[number]:
             return
-        rng = np.random.default_rng([seed, 1 + env_steps, _OWN])
+        rng = np.random.default_rng([seed, 1 + env_steps, OWN])
         own = random_clips
         if record is not None:
             own = some_clips(rng, record, self._length, self._due[number], shown=False).clips

@@ -26,7 +26,9 @@ from backflip.training.candidate_clips import some_clips
 from backflip.training.teach_config import TeachConfig
 
 PAIRS = 64  # of each seed
-UNLABELLED = 3  # separates the random numbers of unlabelled pairs from those of queries
+# Separates the random numbers of unlabelled pairs from those of answers (1), fresh pairs (2) and
+# demonstrations (3, 4), which are drawn at the same env steps.
+UNLABELLED = 5
 
 Pairs = ObservedClip | tuple[()]  # with leading axes of seeds, pairs and sides; `()` if unused
 
