@@ -1,5 +1,7 @@
 """Phases of `teach` are long enough for clips of the agent."""
 
+import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,10 @@ from backflip.algorithms.registry import entry_of
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
 from backflip.training.algorithm_config import configure
+from backflip.training.parents import Before
 from backflip.training.planning import phases_of_length, plan
 from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_more import child_config
 from backflip.training.teach_phases import refuse_short_phases, with_phases
 from backflip.training.teach_setup import resolve_teaching
 from runshelf.errors import UsageError
@@ -106,3 +110,21 @@ def test_what_a_message_suggests_for_short_episodes_is_accepted(limit: int, trie
     assert tries in str(refused.value)
     if limit > 1:
         TeachConfig(clip_length=min(limit, 25)).check(spec, 20, 20)
+
+
+@pytest.mark.parametrize(
+    ("env_steps", "labels", "phases"), [(20_000, 10, 20), (4_000, 10, 12), (4_000, 0, 20)]
+)
+def test_a_child_has_phases_with_room_for_clips(env_steps: int, labels: int, phases: int) -> None:
+    """It goes on after 64 env steps of learning, and 1,024 random ones."""
+    parent: Any = SimpleNamespace(config={"teaching": dataclasses.asdict(PENDULUM)})
+    built: Any = SimpleNamespace(config=sac(1_088 + env_steps))
+    config = child_config(parent, Before(updates=1, labels=100), built, labels)
+    assert (config.labels, config.phases) == (100 + labels, phases)
+
+
+def test_a_child_with_labels_needs_two_phases_with_a_clip_each() -> None:
+    parent: Any = SimpleNamespace(config={"teaching": dataclasses.asdict(PENDULUM)})
+    built: Any = SimpleNamespace(config=sac(1_088 + 7 * 64))
+    with pytest.raises(UsageError, match=r"need 8 updates or more, .*; try --env-steps 512"):
+        child_config(parent, Before(updates=1), built, 10)
