@@ -56,7 +56,7 @@ def test_correlation_is_that_of_the_definition() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("color", [0.5, 1.0])
+@pytest.mark.parametrize("color", [0.5, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_power_falls_with_the_frequency(color: float) -> None:
     """At low frequencies, the slope of log power on log frequency is about -β."""
     env_steps = 1_024

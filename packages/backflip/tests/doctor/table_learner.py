@@ -35,7 +35,7 @@ class TableLearner:
             after, reward, terminated, truncated, _ = self.env.step(action)
             over = terminated or (self.ends and truncated)
             goal = reward + (0.0 if over else self.discount * self._of(after).max())
-            self._of(obs)[action] += 0.1 * (goal - self._of(obs)[action])
+            self._of(obs)[action] += 0.5 * (goal - self._of(obs)[action])
             obs = self.env.reset()[0] if terminated or truncated else after
 
     def act(self, obs: np.ndarray) -> int:

@@ -27,7 +27,7 @@ from backflip.envs.native.probes import IgnoredNumber
 from runshelf.errors import UsageError, UserFacingError
 
 TABLE = "packages.backflip.tests.doctor.table_learner"
-STEPS = 1_500
+STEPS = 400
 
 
 def failed(outcomes):

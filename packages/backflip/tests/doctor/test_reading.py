@@ -280,6 +280,7 @@ def test_a_column_that_counts_rows_tells_no_trainings_apart(tmp_path, name):
     assert len(only(write_csv(tmp_path / "a.csv", rows)).signals["entropy"].x) == len(rows)
 
 
+@pytest.mark.slow
 def test_our_own_export_of_several_seeds_is_read_by_seed(tmp_path):
     train("ppo", "CartPole-v1", env_steps=8_192, seeds=2, home=tmp_path)
     assert main(["export", "latest", str(tmp_path / "a.csv"), "--home", str(tmp_path)]) == 0

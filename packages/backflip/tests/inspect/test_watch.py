@@ -22,7 +22,7 @@ from runshelf.store.run import create_run, open_run
 SETTINGS = {"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (8,)}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_time_limit_may_exceed_the_default_longest_episode() -> None:
     """Every reward is 1, so the return equals the length."""
     env = open_env("probe:truncation", {"max_episode_steps": 10_050}, 1)

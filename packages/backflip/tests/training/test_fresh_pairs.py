@@ -143,7 +143,7 @@ def test_a_run_without_fresh_pairs_asks_as_before_and_has_no_alarm(tmp_path: Pat
     assert result.to_json()["reward_measures"]["fresh_calibration_error"] is None
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_with_labels_that_asks_nobody_has_no_alarm(taught: Result, tmp_path: Path) -> None:
     file = tmp_path / "labels.jsonl"
     with LabelStore.open(taught.folder / "labels.sqlite") as store:

@@ -289,7 +289,7 @@ def check_the_picture_shows_the_environments_own(folder: Path) -> None:
         assert max(near) < 40
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_teaching_says_that_a_render_fails_and_shows_numbers(tmp_path: Path) -> None:
     notes: list[str | None] = []
     folder = tiny(tmp_path, "Fails", "oracle", lambda progress: notes.append(progress.note))

@@ -152,7 +152,7 @@ def test_a_run_says_once_that_a_representation_has_collapsed(
 @pytest.mark.parametrize(
     ("env", "model"),
     [
-        ("CartPole-v1", "auto"),
+        pytest.param("CartPole-v1", "auto", marks=pytest.mark.slow),
         pytest.param("dot", "auto", marks=pytest.mark.slow),
         pytest.param("dot", "change_map", marks=pytest.mark.slow),
     ],

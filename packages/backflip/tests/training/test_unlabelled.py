@@ -52,7 +52,7 @@ def test_what_is_drawn_at_the_same_env_steps_has_random_numbers_of_its_own() -> 
     assert len({*domains}) == len(domains)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_pseudo_labels_are_neither_stored_nor_counted(taught: Result) -> None:
     assert taught.labels == 12
     with LabelStore.open(taught.folder / LABELS) as store:
