@@ -1,6 +1,6 @@
 """How long the schedules of an algorithm last in `teach`: they end with the run.
 
-If the networks start again in the middle (`backflip.training.restart`), schedules begin anew, and
+If the networks start again in the middle (`backflip.training.restart`), schedules begin again, and
 last for the updates that are left. A child goes on with the schedules of its parent.
 """
 

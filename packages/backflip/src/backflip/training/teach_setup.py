@@ -61,19 +61,19 @@ def resolve_teaching(
     Raises:
         UsageError: a setting is unknown, invalid, or does not fit the others.
     """
-    own = {field.name for field in dataclasses.fields(TeachConfig)}
-    known = sorted({*own, *entry_of(algorithm).settings})
+    of_teaching = {field.name for field in dataclasses.fields(TeachConfig)}
+    known = sorted({*of_teaching, *entry_of(algorithm).settings})
     if problems := name_problems(settings, known, NAMES):
         raise UsageError(f"settings: {'; '.join(problems)}")
     if "labels" in settings:
         raise UsageError("settings: set the number of `labels` with --labels, in Python labels=")
-    chosen = {name: value for name, value in settings.items() if name not in own}
+    chosen = {name: value for name, value in settings.items() if name not in of_teaching}
     spec = spec_of(env, env_args)
     learning, teaching = teach_settings(algorithm, spec)
     if ":" in str(settings.get("reward_model", "")):
         teaching.pop("optimism", None)  # a class of the user's may not predict a spread
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
-    teaching |= {name: value for name, value in settings.items() if name in own}
+    teaching |= {name: value for name, value in settings.items() if name in of_teaching}
     config = resolve(TeachConfig, teaching | {"labels": labels})
     entry = entry_of(algorithm)
     own = configured(entry, spec, learning)

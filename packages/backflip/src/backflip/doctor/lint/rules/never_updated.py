@@ -45,7 +45,7 @@ def _never_updated(source: Source) -> Iterator[Hit]:
 
 
 def _runs_once(source: Source, target: ast.expr, statement: ast.AST) -> bool:
-    """Return whether an assignment runs once in a program, and nobody else has its target."""
+    """Return whether an assignment runs once, and only code of this file can see its target."""
     if source.is_inside(statement, LOOPS):
         return False
     scope = source.function_of(statement)
