@@ -150,12 +150,13 @@ def teach(
     budget = budget_of(labels, start, source.usual_labels)
     queries = budget - start.labels
     source = source if queries > 0 else NoTeacher()
-    if clips is not None and isinstance(source, NoTeacher):
+    asks = not isinstance(source, NoTeacher)
+    if clips is not None and not asks:
         raise UsageError(
             "there are no queries about the clips: leave out --clips, or ask for more --labels"
         )
     demonstrated = None if demonstrations is None else checked_sources(demonstrations)
-    if demonstrated and isinstance(source, NoTeacher):
+    if demonstrated and not asks:
         raise UsageError(
             "demonstrations add to labels, and there are no queries: leave out --demonstrations, "
             "or ask for more --labels"
@@ -166,7 +167,7 @@ def teach(
         env_steps = env_steps_of_one_rollout(algorithm, env, env_args or {}, settings)
         settings = {**settings, "phases": 1}
     config, built = resolve_teaching(
-        algorithm, env, env_args or {}, settings, env_steps, budget, asks=queries > 0
+        algorithm, env, env_args or {}, settings, env_steps, budget, asks=asks
     )
     with closed_on_error(built.driver):
         model = reward_model_of(config, built, bool(demonstrated))

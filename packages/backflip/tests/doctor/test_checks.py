@@ -677,7 +677,9 @@ def test_a_limit_that_nothing_can_cross_is_none():
     of = SAMPLES["Q-BEHIND"].broken
     assert limit_of(behind, of, known) is None, ".99 + .25 · .49 is more than 1"
     unchecked = {one.check.id: one.why for one in diagnose(of, known).unchecked}
-    assert "healthy runs of this kind show as much" in unchecked["Q-BEHIND"]
+    assert unchecked["Q-BEHIND"] == "healthy runs of this kind show all that it can measure"
+    unchecked = {one.check.id: one.why for one in diagnose(of, {}).unchecked}
+    assert unchecked["Q-BEHIND"] == "no healthy run of this kind was measured"
     known = {"dqn/discrete": {"Q-BEHIND": Healthy(10, 0.6, 0.5)}}
     assert limit_of(behind, of, known) == pytest.approx(0.6 + behind.least_margin)
 

@@ -85,6 +85,13 @@ def _can_be_crossed(check: Check, limit: float) -> bool:
     return limit < check.extreme if check.side == "above" else limit > check.extreme
 
 
+def why_no_limit(check: Check, log: Log, known: Calibration | None = None) -> str:
+    """Return why a calibrated check has no limit for a log."""
+    if _chosen(check, log, calibration() if known is None else known):
+        return "healthy runs of this kind show all that it can measure"
+    return "no healthy run of this kind was measured"
+
+
 def kinds_in_words(check: Check, log: Log) -> str:
     """Return the kinds of healthy runs that set the limit of a calibrated check."""
     chosen = _chosen(check, log, calibration())

@@ -52,8 +52,8 @@ class Check:
             None if it was not measured.
         is_conclusive: whether it sees nearly every case of its causes, so that a silent one speaks
             against them in full.
-        extreme: the worst value that can be measured; None if there is no such bound. A calibrated
-            limit that is not before it cannot be crossed, so that the check is not made.
+        extreme: the worst value that can be measured; None without a bound. A calibrated limit at
+            or beyond it cannot be crossed: then the check is not made.
         unless: the id of a check that says the same with more certainty: if that one found
             something, this one does not count.
         says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look

@@ -6,7 +6,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from backflip.doctor.calibration import Calibration, limit_of
+from backflip.doctor.calibration import Calibration, limit_of, why_no_limit
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import CAUSES
 from backflip.doctor.check import Cause, Check, Running
@@ -137,7 +137,10 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         if one is not None and (enough or one.is_found):
             measured.append(one)
         else:
-            unchecked.append(Unchecked(check, missing, _why(missing, points, running, limit)))
+            why = _why(missing, points, running)
+            if not why and limit is None:
+                why = why_no_limit(check, log, calibration)
+            unchecked.append(Unchecked(check, missing, why))
     measured = _without_repetition(measured)
     found = sorted((one for one in measured if one.is_found), key=_certainty)
     findings, warnings, remarks = (
@@ -244,13 +247,10 @@ def _certainty(one: Measured) -> tuple[int, float]:
     return order, -size
 
 
-def _why(
-    missing: tuple[str, ...], points: int, running: Running | None, limit: float | None
-) -> str:
+def _why(missing: tuple[str, ...], points: int, running: Running | None) -> str:
+    """Return what a log lacks for a check; empty if it lacks nothing."""
     if missing:
         return f"not logged: {', '.join(missing)}"
     if points < FEWEST:
         return f"only {points} points are logged, at least {FEWEST} are needed"
-    if running is None:
-        return "it cannot be measured in this log"
-    return "healthy runs of this kind show as much, or none was measured" if limit is None else ""
+    return "it cannot be measured in this log" if running is None else ""

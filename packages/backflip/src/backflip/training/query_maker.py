@@ -29,7 +29,7 @@ from backflip.training.candidate_clips import (
 )
 from backflip.training.fresh_pairs import ChosenPair, FreshPairs
 from backflip.training.query_choice import Known, QueryChoice
-from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_config import SHORTEST_CLIP, TeachConfig
 from runshelf.errors import UsageError
 
 FRESH = 2  # separates the random numbers of fresh pairs from those that choose other clips
@@ -239,7 +239,7 @@ class QueryMaker:
         if self._said_no_clips:
             return
         self._said_no_clips, length = True, self._config.clip_length
-        shorter = max(2, min(env_steps, length) // 2)
+        shorter = max(SHORTEST_CLIP, min(env_steps, length) // 2)
         self._say(
             f"NO CLIP OF THE AGENT: no clip of {length} env steps fits into an episode within the "
             f"newest {env_steps} env steps of an environment of `{self._env_id}`, so queries do "

@@ -157,9 +157,8 @@ def _left_out(
     names = [name for name in used if lost[name] > MANY * len(logged[name].x)]
     if not names:
         return ()
-    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (
-        f"`{names[0]}`{others}: {lost[names[0]]:,} of {len(logged[names[0]].x):,} values are left "
+        f"{_first_of(names)}: {lost[names[0]]:,} of {len(logged[names[0]].x):,} values are left "
         "out, because of equal steps the last value counts. This may be several trainings in one "
         "log: give each a log of its own, or a column `seed`",
     )
@@ -172,9 +171,14 @@ def _going_back(logged: Mapping[str, Logged], used: Sequence[str]) -> tuple[str,
     names = [name for name, times in back.items() if times]
     if not names:
         return ()
-    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (
-        f"`{names[0]}`{others}: steps go back {plural(max(back.values()), 'time')}; values are in "
+        f"{_first_of(names)}: steps go back {plural(max(back.values()), 'time')}; values are in "
         "the order of steps. This may be two runs in one log, or a run that began again at an "
         "earlier step",
     )
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """Return the first name, and how many more there are."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"`{names[0]}`{more}"

@@ -25,7 +25,7 @@ def steps_of(names: Iterable[str], mapping: Mapping[str, str]) -> str | None:
 
 
 def trainings(rows: Sequence[Row], axis: str | None) -> dict[str, list[Row]]:
-    """Return the rows of each training by what tells it from others; one without a name if alone.
+    """Return the rows of each training, by text such as `seed=3`; by empty text if there is one.
 
     A table of several trainings has a column such as `seed`, and env steps that repeat or go back,
     but not within the rows of one value. Without env steps, rows of one value must be many. Rows
@@ -33,6 +33,8 @@ def trainings(rows: Sequence[Row], axis: str | None) -> dict[str, list[Row]]:
     """
     found: dict[str, list[Row]] = {}
     names = [name for name in OF_TRAININGS if len({row[name] for row in rows if name in row}) > 1]
+    if not names:
+        return {"": list(rows)}
     for row in rows:
         found.setdefault(" ".join(f"{n}={row[n]}" for n in names if n in row), []).append(row)
     shared, named = found.pop("", []), [row for row in rows if any(n in row for n in names)]
@@ -42,6 +44,7 @@ def trainings(rows: Sequence[Row], axis: str | None) -> dict[str, list[Row]]:
 
 
 def _are_apart(rows: Sequence[Row], groups: Sequence[Sequence[Row]], axis: str | None) -> bool:
+    """Return whether groups of rows have env steps of their own."""
     if axis is None:
         return 2 * len(groups) <= len(rows)
     return 2 * sum(_repeats(one, axis) for one in groups) < _repeats(rows, axis)
