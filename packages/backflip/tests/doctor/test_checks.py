@@ -692,7 +692,11 @@ def test_a_return_that_ends_where_it_began_is_seen_in_logs_of_any_algorithm():
     collapsed = log(None, episode_return_mean=SAMPLES["ENV-END"].broken.signals[RETURN].y)
     foreign = replace(collapsed, library="unknown")
     assert found_in(foreign, "warnings") == {"ENV-END"}
+    (warning,) = diagnose(foreign).warnings
+    assert warning.since / X[-1] == pytest.approx(0.6, abs=0.03), "a tenth after the fall"
     assert "ENV-END" not in found_in(until(foreign, 0.9), "warnings"), "more may come"
+    regained = replace(foreign, signals=SAMPLES["ENV-END"].healthy.signals)
+    assert not found_in(regained, "warnings"), "it fell as far, and came back"
     ours = replace(collapsed, algorithm="ppo")
     assert "ENV-DROP" in found_in(ours)
     assert not found_in(ours, "warnings"), "the fall is said once"

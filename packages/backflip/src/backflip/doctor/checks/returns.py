@@ -52,11 +52,11 @@ def _falls(log: Log) -> Running | None:
 
 
 def _ends_low(log: Log) -> Running | None:
-    """Return the part of the rise of the return that is lost when the training ends."""
+    """Return the part of the rise of the return that is lost from an env step on, to the end."""
     lost = _lost(log)
     if lost is None or lost.x[-1] < NEAR_THE_END * log.budget:
         return None
-    return or_none(Running(lost.x[-1:], lost.value[-1:]))
+    return or_none(Running(lost.x, np.minimum.accumulate(lost.value[::-1])[::-1]))
 
 
 def _no_progress(log: Log) -> Running | None:
@@ -179,8 +179,8 @@ CHECKS = (
     Check(
         "ENV-END",
         "the return ends where it began",
-        "share of the rise of the return that is lost in the last 10 % of the budget; not if "
-        "ENV-DROP found a fall",
+        "share of the rise of the return that is lost for 10 % of the budget, and not regained "
+        "until its end; not if ENV-DROP found a fall",
         _ends_low,
         ("episode_return_mean",),
         "above",
