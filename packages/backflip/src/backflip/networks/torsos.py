@@ -297,7 +297,8 @@ def _cut(
     batch, height, width, channels = images.shape
     columns = width // side
     lines = images.reshape(batch, height // side, side, columns, side * channels)
-    return jnp.stack([lines[:, :, :, column] for column in range(columns)], 2)
+    # Not `jnp.stack`, which exported policies in NumPy do not have.
+    return jnp.concatenate([lines[:, :, None, :, column] for column in range(columns)], 2)
 
 
 def unchanged(obs: Array) -> Array:
