@@ -5,6 +5,7 @@ print an address and is then interrupted. Shell commands that need a person, an 
 minutes are `text` blocks, which are not run.
 """
 
+import functools
 import os
 import re
 import signal
@@ -100,7 +101,13 @@ def test_pages_have_blocks_to_run() -> None:
     assert {"start.md", "teach.md", "train.md", "runs.md", "logging.md"} <= named
 
 
-@pytest.mark.medium
+@functools.cache
+def known() -> str:
+    """Return the help of the program, which lists its commands."""
+    command = [sys.executable, "-m", "backflip", "--help"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_that_a_page_names_exists(page: Path) -> None:
     text = page.read_text()
@@ -111,7 +118,4 @@ def test_every_command_that_a_page_names_exists(page: Path) -> None:
         "\n".join([*code, *spans]),
         re.M,
     )
-    known = subprocess.run(
-        [sys.executable, "-m", "backflip", "--help"], capture_output=True, text=True, check=True
-    ).stdout
-    assert [name for name in commands if not re.search(rf"^ +{name}\b", known, re.M)] == []
+    assert [name for name in commands if not re.search(rf"^ +{name}\b", known(), re.M)] == []

@@ -127,7 +127,7 @@ def matches(driver: Driver, updates: int = 60) -> np.ndarray:
 QUICK = {("sac", stuck)}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [

@@ -341,7 +341,7 @@ class _Endless(gymnasium.Env[Any, Any]):
         return np.zeros(1, np.float32), 1.0, False, False, {}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_evaluation_stops_endless_episodes() -> None:
     def make(rows: int) -> GymnasiumEnv:
         return GymnasiumEnv.of("endless", _Endless, rows)

@@ -262,7 +262,7 @@ def test_a_scene_after_an_end_is_of_the_new_episode() -> None:
     assert (record.scene[:, 1:][ended[:, :-1]][..., 0] == 0).all()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_no_scene_is_recorded_if_observations_suffice() -> None:
     _, _, record = once(CartPole(), CONFIG, (0, 1), 6, record=True)
     assert record is not None
@@ -473,7 +473,7 @@ def test_each_seed_has_its_own_reward_parameters() -> None:
     np.testing.assert_allclose(found / found[0], [1, 2, 0], rtol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_training_on_the_true_reward_uses_it() -> None:
     learners, _, _ = run(Counter(float("nan")), CONFIG, [0], [1])
     assert np.isnan(learners.algorithm.params["value"]["w"]).all()

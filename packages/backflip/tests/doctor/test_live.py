@@ -144,7 +144,7 @@ def test_an_interrupt_ends_following_with_the_diagnosis(tmp_path):
     assert "Nothing wrong was seen." in out
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_following_a_finished_run_ends_at_once(tmp_path, capsys):
     train("ppo", "probe:1", env_steps=4_096, home=tmp_path)
     main(["doctor", "latest", "--follow", "--home", str(tmp_path)])

@@ -269,7 +269,7 @@ def test_the_command_refuses_what_does_not_exist(capsys):
     assert main(["probe", f"{TABLE}:right", "--set", "a=1"]) == 2
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_command_prints_json(capsys):
     assert main(["probe", f"{TABLE}:prefers_the_worst", "--env-steps", "500", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)

@@ -131,7 +131,7 @@ def test_the_command_of_the_next_experiment_repeats_the_run_with_one_change():
     assert time_of(log("ppo")) == ""
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_only_runs_that_record_themselves_are_repeated_by_rerun(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     few = ["--env-steps", "256", "--set", "rollout_length=8", "--seeds", "1"]

@@ -59,7 +59,7 @@ def test_the_tab_shows_findings_with_curves(tmp_path, open_page):
         assert page.locator("img[src=x]").count() == 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_large_run_has_the_tab_too(tmp_path):
     folder = of_ppo(tmp_path, 1)
     (folder / "summary.json").write_bytes(bytes(LARGE_BYTES))

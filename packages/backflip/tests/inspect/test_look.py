@@ -89,7 +89,7 @@ def test_progress_is_reported_at_every_env_step(tmp_path: Path) -> None:
         assert told[what] == [(n + 1) / env_steps for n in range(env_steps)]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_missing_drawing_library_is_warned_of_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

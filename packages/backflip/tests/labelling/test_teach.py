@@ -293,7 +293,7 @@ os.execv(sys.executable, [sys.executable, "-c", program, *sys.argv[1:]])
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "status"), [(b"\x1b[D", 0), pytest.param(b"q", 130, marks=pytest.mark.slow)]
 )

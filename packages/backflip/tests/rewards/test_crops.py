@@ -125,7 +125,7 @@ def test_crops_change_the_fit_and_not_what_counts_as_a_label(monkeypatch, plain)
     assert [[m[n] for n in names] for m in measured] == [[m[n] for n in names] for m in of_plain]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_without_crops_their_length_changes_no_bit(monkeypatch, plain):
     one, measured = fitted(monkeypatch, FitSettings(shortest_crop=0.1))
     other, of_other = plain

@@ -146,7 +146,7 @@ def test_a_weight_of_zero_changes_no_bit(fits):
     assert fits("off").metrics == fits("plain").metrics
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_pairs_without_living_steps_get_no_pseudo_label_and_no_labels_no_reward(fits):
     assert [one[PSEUDO_LABELS] for one in fits("dead").metrics] == [0.0, 0.0]
     assert fits("unlabelled").metrics[0][PSEUDO_LABELS] == 0.0

@@ -180,7 +180,7 @@ def test_what_does_not_fit_is_refused_in_one_line(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_command_takes_several_files(shown: Path, tmp_path: Path) -> None:
     said = refused(tmp_path, "--demonstrations", str(shown), str(tmp_path / "none.npz"))
     assert "--demonstrations must be a `.npz` file of trajectories or minari:ID" in said

@@ -395,7 +395,7 @@ def test_labels_need_a_teacher_and_a_budget(of_one_seed: Result) -> None:
 # The command line, and runs that have finished.
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_command_line_carries_a_run_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -130,7 +130,7 @@ def test_a_run_goes_on_without_its_file(data: Path, tmp_path: Path) -> None:
     assert (child.folder / RECORDED).read_bytes() == (result.folder / RECORDED).read_bytes()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_lost_or_other_clips_of_a_run_are_noticed(data: Path, tmp_path: Path) -> None:
     def interrupt(progress: Any) -> None:
         if progress.phase == 1:

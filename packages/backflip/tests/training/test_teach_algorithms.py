@@ -396,7 +396,7 @@ def test_while_all_answers_are_ties_the_policy_explores(tmp_path):
         "coverage",
     ],
 )
-@pytest.mark.medium
+@pytest.mark.slow
 def test_every_way_to_choose_queries_spends_the_budget(tmp_path, queries):
     settings = {"queries": queries, "stages": 2}
     result = tiny(tmp_path, "a2c", "Pendulum-v1", settings=settings, env_steps=640, seeds=1)

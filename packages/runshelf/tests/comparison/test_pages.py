@@ -35,6 +35,7 @@ def test_the_page_concludes_and_writes_nothing(home: Path) -> None:
     assert after == before
 
 
+@pytest.mark.slow
 def test_the_page_saves_the_file_of_the_command(
     home: Path, open_page: Callable[..., Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

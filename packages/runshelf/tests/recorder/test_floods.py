@@ -25,7 +25,7 @@ while True:
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_unread_output_waits_on_disk_and_signals_still_work(bench):
     process = bench.start("run", "--grace", "20s", PYTHON, "-c", FLOOD)
     spool = None

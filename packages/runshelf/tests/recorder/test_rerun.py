@@ -278,6 +278,7 @@ def test_references_to_the_old_folder_are_printed(bench):
     assert "today's code" not in bench("rerun", "latest").stderr
 
 
+@pytest.mark.slow
 def test_imports_from_outside_the_snapshot_are_printed(bench, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "lib").mkdir(parents=True)
@@ -304,6 +305,7 @@ def test_files_that_were_not_archived_are_counted(bench):
     assert "2 more files were not archived" in said
 
 
+@pytest.mark.slow
 def test_input_that_is_not_archived_is_reported(bench):
     bench("run", "cat", input="text")
     assert bench.last.manifest["stdin"] == "piped"

@@ -242,7 +242,7 @@ RETURNS: dict[str, Draw] = {
 
 @pytest.mark.medium
 @pytest.mark.parametrize("kind", RETURNS)
-@pytest.mark.parametrize("many", [2, 3])
+@pytest.mark.parametrize("many", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_equal_groups_are_rarely_called_different(kind: str, many: int) -> None:
     """At most 5 % of comparisons; 7.5 % is three standard errors above. benchmarks/ has more."""
     rng = np.random.default_rng((many, len(kind)))

@@ -79,7 +79,7 @@ def test_a_sweep_ranks_configurations_then_reports_the_best_on_fresh_seeds(work,
     assert swept(capsys, "toy", "--seeds", "3", status=2).err.endswith("make another sweep\n")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_program_that_ignores_its_placeholders_is_found_out(work, capsys):
     program = ("--metric", "score", "--", sys.executable, "-c", "print('score = 1')")
     found = fields_of(

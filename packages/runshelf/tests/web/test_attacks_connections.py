@@ -61,7 +61,7 @@ def test_slow_clients_are_dropped(tmp_path: Path, tried: Tried) -> None:
         tried(drops_all(server, *ATTACKS), "slow connections that a server dropped itself")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.attack
 def test_connections_of_clients_that_left_are_closed(tmp_path: Path) -> None:
     with serving(tmp_path) as server:

@@ -23,6 +23,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.slow
 def test_what_may_be_decided_stands_first_on_the_home_page(tmp_path: Path, visit: Open) -> None:
     run = open_run(done(tmp_path, points=5, question=HOSTILE))
     write_note(tmp_path, "work", "built", expected=HOSTILE)
@@ -77,6 +78,7 @@ def test_hostile_notes_are_shown_as_text(tmp_path: Path, visit: Open) -> None:
             assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.slow
 def test_notes_are_searched_and_an_error_is_said_and_keeps_the_text(
     tmp_path: Path, visit: Open
 ) -> None:

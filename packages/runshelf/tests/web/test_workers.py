@@ -57,7 +57,7 @@ def without_marks(html: bytes) -> str:
     return re.sub(r"/static/[^/]+/", "/static/", html.decode())
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_large_run_has_the_same_pages_from_its_own_process(tmp_path: Path) -> None:
     home = a_home(tmp_path)
     pages = [f"{LARGE}{tab}" for tab in ("", "/code", "/output", "/files", "/environment")]

@@ -160,6 +160,7 @@ def test_a_killed_companion_does_not_touch_the_run(bench: Bench) -> None:
     assert (run.returncode, state_of(bench.run()).name) == (0, "finished")
 
 
+@pytest.mark.slow
 def test_a_killed_recorder_leaves_alerts_until_the_program_ends(bench: Bench) -> None:
     with webhook() as hook:
         to = f"--to http://127.0.0.1:{hook.port}/"

@@ -43,6 +43,7 @@ def test_episode_is_played_and_its_score_is_recorded(
     assert record["episode_return"] == record["episode_length"] == score
 
 
+@pytest.mark.slow
 def test_turn_based_mode_waits_for_keys_and_views_change(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
@@ -93,6 +94,7 @@ def test_sliders_and_keys_move_a_continuous_action(
         assert page.inner_text("#legend output") == "2.00"
 
 
+@pytest.mark.slow
 def test_letter_released_with_shift_is_released(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:

@@ -40,6 +40,7 @@ def listed(page: Page) -> list[tuple[int, str]]:
 # --- redo ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_redo_restores_the_answers_and_shows_the_next_pair(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     given = press(page, "ArrowLeft", "ArrowRight", "ArrowUp")
@@ -135,6 +136,7 @@ def test_older_answer_is_corrected_from_the_list(server: Server, open_page: Open
     assert shown(page) == on_screen
 
 
+@pytest.mark.slow
 def test_list_has_strips_of_both_clips(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     press(page, "ArrowLeft")
@@ -167,6 +169,7 @@ def test_missing_film_leaves_the_answer_correctable(folder: Path, open_page: Ope
         assert until(lambda: answers(server) == [(first, "tie")])
 
 
+@pytest.mark.slow
 def test_list_has_only_own_answers_and_shows_more_on_request(
     tmp_path: Path, open_page: Open
 ) -> None:

@@ -343,6 +343,7 @@ def test_canvas_shows_the_reported_frame(mine: Page) -> None:
     assert len(seen) > 3
 
 
+@pytest.mark.slow
 def test_speeds_pause_and_replay(shared: Server, open_page: Open, browser: Any) -> None:
     """With a simulated clock: 30 frames per second, looping after a break."""
     page = open_page("about:blank", wait=False)
@@ -790,6 +791,7 @@ def test_new_name_gets_the_pairs_of_the_old_name(tmp_path: Path, open_page: Open
 AWAY = 31 * 60_000  # milliseconds
 
 
+@pytest.mark.slow
 def test_pairs_of_an_absent_person_become_free(server: Server, open_page: Open) -> None:
     """Pairs taken by others are dropped; the key that ends the pause answers nothing."""
     page = open_page("about:blank", wait=False)
