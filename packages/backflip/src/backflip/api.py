@@ -23,9 +23,10 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher, ProgramSource
 from backflip.preferences.teachers import parse_teacher
+from backflip.rewards.interface import RewardModel
 from backflip.training import runtime
 from backflip.training.arguments import refuse_other_kinds
-from backflip.training.build import rebuild
+from backflip.training.build import Built, rebuild
 from backflip.training.continuation import (
     build_child,
     check_fits,
@@ -34,31 +35,28 @@ from backflip.training.continuation import (
     open_parent,
     place_of_child,
 )
-from backflip.training.demonstrations import CONFIG as DEMONSTRATIONS
-from backflip.training.demonstrations import DEMONSTRATED, checked_sources, draw_demonstrations
 from backflip.training.finished import result_of
+from backflip.training.given_clips import (
+    GivenClips,
+    clip_sources,
+    has_demonstrations,
+    inherit_given_clips,
+)
 from backflip.training.initial_labels import check_labels, find_start, with_reward_model
 from backflip.training.memory import check_memory
 from backflip.training.named_code import refuse_code_of
 from backflip.training.parents import CONTINUES
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
-from backflip.training.recorded_clips import (
-    CONFIG,
-    RECORDED,
-    Recorded,
-    draw_recorded,
-    inherit_clips,
-    keep_clips,
-)
 from backflip.training.result import Result
 from backflip.training.session import (
+    Session,
     begin_session,
     closed_on_error,
     resume_session,
     seeds_from,
 )
-from backflip.training.teach_config import saved_teaching
+from backflip.training.teach_config import TeachConfig, saved_teaching
 from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import (
     budget_of,
@@ -151,16 +149,7 @@ def teach(
     queries = budget - start.labels
     source = source if queries > 0 else NoTeacher()
     asks = not isinstance(source, NoTeacher)
-    if clips is not None and not asks:
-        raise UsageError(
-            "there are no queries about the clips: leave out --clips, or ask for more --labels"
-        )
-    demonstrated = None if demonstrations is None else checked_sources(demonstrations)
-    if demonstrated and not asks:
-        raise UsageError(
-            "demonstrations add to labels, and there are no queries: leave out --demonstrations, "
-            "or ask for more --labels"
-        )
+    sources = clip_sources(clips, demonstrations, asks=asks)
     runtime.prepare()
     settings = with_reward_model(start, settings or {})
     if clips is not None and env_steps == 0:
@@ -170,17 +159,11 @@ def teach(
         algorithm, env, env_args or {}, settings, env_steps, budget, asks=asks
     )
     with closed_on_error(built.driver):
-        model = reward_model_of(config, built, bool(demonstrated))
-        check_labels(start, built.driver.spec, config.clip_length)
-        check_memory(built.driver, built.config, seeds)
         spec = built.driver.spec
-        recorded = shown_how = None
-        if clips is not None:
-            recorded = draw_recorded(
-                str(clips), spec, config, labels=queries, teacher=source.teacher, seed=first_seed
-            )
-        if demonstrated:
-            shown_how = draw_demonstrations(demonstrated, spec, config, first_seed)
+        model = reward_model_of(config, built, bool(sources.demonstrations))
+        check_labels(start, spec, config.clip_length)
+        check_memory(built.driver, built.config, seeds)
+        given = sources.draw(spec, config, labels=queries, teacher=source.teacher, seed=first_seed)
         session = begin_session(
             place,
             command="teach",
@@ -194,8 +177,7 @@ def teach(
                 "overlap": 0.0,
                 **source.config,
                 "start": start._asdict(),
-                **({CONFIG: recorded.about} if recorded else {}),
-                **({DEMONSTRATIONS: shown_how.about} if shown_how else {}),
+                **given.about,
                 "evaluation_episodes": evaluation_episodes(built.driver),
             },
             seeds=numbers,
@@ -203,10 +185,9 @@ def teach(
             info=info,
             report=report,
             began=began,
-            inherit=partial(_prepare, recorded, shown_how),
+            inherit=partial(_prepare, given),
         )
-    with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
-        return TeachRun(session, built, config, store, model, source).carry_out()
+    return _carry_out(session, built, config, model, source)
 
 
 def teach_more(
@@ -264,7 +245,7 @@ def teach_more(
     built = build_child(parent, budget.env_steps)
     with closed_on_error(built.driver):
         config = child_config(found, before, built, budget.labels)
-        model = reward_model_of(config, built, DEMONSTRATIONS in saved)
+        model = reward_model_of(config, built, has_demonstrations(saved))
         check_memory(built.driver, built.config, len(found.seeds))
         learners = built.driver.start(found.seeds)
         seeds = len(found.seeds)
@@ -272,8 +253,7 @@ def teach_more(
         check_fits(parent, Taught(learners, model.initial(seeds), pairs))
 
         def inherit(child: Run) -> None:
-            inherit_clips(found, child, CONFIG, RECORDED)
-            inherit_clips(found, child, DEMONSTRATIONS, DEMONSTRATED)
+            inherit_given_clips(found, child)
             inherit_checkpoint(parent, inherit_labels(found.folder, child.folder), child)
 
         session = begin_session(
@@ -295,8 +275,7 @@ def teach_more(
             parent=found.ulid,
             inherit=inherit,
         )
-    with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
-        return TeachRun(session, built, config, store, model, source).carry_out()
+    return _carry_out(session, built, config, model, source)
 
 
 def resume_teach(
@@ -327,15 +306,22 @@ def resume_teach(
     with resume_session(run, report, began) as session:
         built, config = rebuild(run), saved_teaching(saved["teaching"])
         with closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
-            model = reward_model_of(config, built, DEMONSTRATIONS in saved)
+            model = reward_model_of(config, built, has_demonstrations(saved))
             return TeachRun(session, built, config, store, model, source).carry_out()
 
 
-def _prepare(recorded: Recorded | None, demonstrated: Recorded | None, run: Run) -> None:
+def _prepare(given: GivenClips, run: Run) -> None:
     """Make the label file of a new run, so that a run without one has lost it; keep its clips."""
     LabelStore.open(run.folder / LABELS).close()
-    keep_clips(recorded, run.folder / RECORDED)
-    keep_clips(demonstrated, run.folder / DEMONSTRATED)
+    given.keep(run.folder)
+
+
+def _carry_out(
+    session: Session, built: Built, config: TeachConfig, model: RewardModel, source: AnswerSource
+) -> Result:
+    """Complete the run of a session and return its result."""
+    with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
+        return TeachRun(session, built, config, store, model, source).carry_out()
 
 
 def _source_of(

@@ -16,7 +16,7 @@ import numpy as np
 from backflip.core.spec import conversions
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
-from backflip.drivers.driver import Learner, RewardFunction
+from backflip.drivers.driver import Learner, Phase, RewardFunction
 from backflip.drivers.learning import env_steps_after
 from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.careless import careless_people
@@ -212,6 +212,10 @@ class TeachRun:
                 schedules = self.config.restart_schedules
                 learners = restarted(algorithm, self.seeds, learners, schedules=schedules)
             learners = self._train(number, functions, learners, reward)
+        return self._finish(learners)
+
+    def _finish(self, learners: Learner) -> Result:
+        """Evaluate the final policies; return the result."""
         self.answers.set_status("evaluating", phase=len(self.phases))
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(
@@ -222,14 +226,12 @@ class TeachRun:
                 episodes, self.driver.spec.longest_episode
             ),
         )
-        env_steps = self._env_steps(len(self.phases))
-        labels = self.store.counts().labels // len(self.seeds)
         measures = read_measures(self.session.folder)
         result = self.session.finish(
             evaluation,
             updates=self.before.updates + sum(self.phases),
-            env_steps=env_steps,
-            labels=labels,
+            env_steps=self._env_steps(len(self.phases)),
+            labels=self.store.counts().labels // len(self.seeds),
             teacher=self._teacher(),
             reward_alarm=self.fresh_checks.result(),
             careless=careless_people(self.store) or None,
@@ -284,34 +286,56 @@ class TeachRun:
         reward: Any,
     ) -> Learner:
         """Train for phase `number` (from 0), make queries and save; return the learners."""
-        env_steps = self._env_steps(number + 1)
         self.answers.set_status("learning", phase=number, env_steps=self._env_steps(number))
-        done = self.before.updates + sum(self.phases[:number])
-        updates = self.phases[number]
-        report = self.session.reporter.learning(
-            self.driver.algorithm, number, len(self.phases), done=done, updates=updates
-        )
-        keep = self.session.policy_keeper(self.built, done=done)
-        rewarded = self.optimism.parameters(reward, number)
-        learners, measured = self._run_phase(functions, updates)(learners, rewarded, report, keep)
+        learners, measured = self._learn(number, functions, learners, reward)
         checked = self._check_reward()
         record = jax.tree.map(np.asarray, measured.record)
         health = self.session.log_phase(
             self.built,
             measured,
             learners,
-            done=done,
-            updates=updates,
+            done=self._updates_before(number),
+            updates=self.phases[number],
             learns_own_reward=False,
             extra=self.fits.mean_metrics() | checked | self.paths.metrics(reward, record),
         )
         self._make_queries(record, reward, number + 1)
-        self.unlabelled.follow(record, env_steps)
+        self.unlabelled.follow(record, self._env_steps(number + 1))
+        self._show(number, record, reward)
+        self._save(number, learners, reward)
+        self._report_phase(number, health, health_of_checks(checked))
+        return learners
+
+    def _learn(
+        self,
+        number: int,
+        functions: dict[tuple[int, bool], Any],
+        learners: Learner,
+        reward: Any,
+    ) -> tuple[Learner, Phase]:
+        """Return the learners after phase `number` and what it measured and recorded."""
+        done, updates = self._updates_before(number), self.phases[number]
+        report = self.session.reporter.learning(
+            self.driver.algorithm, number, len(self.phases), done=done, updates=updates
+        )
+        keep = self.session.policy_keeper(self.built, done=done)
+        rewarded = self.optimism.parameters(reward, number)
+        return self._run_phase(functions, updates)(learners, rewarded, report, keep)
+
+    def _updates_before(self, number: int) -> int:
+        """Return the updates of the parents and of the phases before phase `number`."""
+        return self.before.updates + sum(self.phases[:number])
+
+    def _show(self, number: int, record: Transition, reward: Any) -> None:
+        """Keep a clip during teaching; after the last phase, draw clips and measure the reward."""
         if number + 1 == len(self.phases):
             self._draw_clips(row_of(record, 0))
             self._measure_reward(record, reward)
         elif number == len(self.phases) // DURING_SHARE:
             keep_during(self.session.folder, row_of(record, 0), self.config.clip_length)
+
+    def _save(self, number: int, learners: Learner, reward: Any) -> None:
+        """Save a checkpoint after phase `number`, with the labels that it counts."""
         kept = self.label_hash.first()
         self.store.file.merge_log()  # the file alone then has all that the checkpoint counts
         self.session.save(
@@ -322,19 +346,22 @@ class TeachRun:
             extra=self.fits.saved | {"explores": self.exploring.now},
             labels=kept,
         )
+
+    def _report_phase(
+        self, number: int, health: Mapping[str, float], checked: Mapping[str, float]
+    ) -> None:
+        """Report the progress after phase `number`, with the health of learning and teaching."""
         labels = self.store.counts().labels / len(self.seeds)
-        shown = dict(health) | {"labels": float(labels)} | health_of_checks(checked)
-        shown |= self._say_who_is_careless()
-        shown |= collapse_shown(self.fits.metrics)
+        shown = {**health, "labels": labels, **checked}
+        shown |= self._say_who_is_careless() | collapse_shown(self.fits.metrics)
         later_queries = sum(self.due[number + 2 :]) * len(self.seeds)
         self.session.reporter.phase_done(
             number + 1,
             len(self.phases),
-            env_steps,
+            self._env_steps(number + 1),
             shown,
             self.answers.remaining_seconds(later_queries),
         )
-        return learners
 
     def _check_reward(self) -> dict[str, float]:
         """Return the metrics of the reward alarm; announce it when it is raised."""
@@ -384,7 +411,7 @@ class TeachRun:
 
         The first phase includes the env steps before learning starts.
         """
-        updates = self.before.updates + sum(self.phases[:phases])
+        updates = self._updates_before(phases)
         return env_steps_after(self.driver.algorithm, updates) if updates else 0
 
     def _watch_random_policy(self) -> None:
