@@ -67,8 +67,9 @@ VARIANTS = (
     "numbers",
     "place_map",
 )
-# They have the fit of `intervals` with other features: most of their clauses are slow tests.
-FEW_QUICK_CLAUSES = ("linear", "contacts", "change_map")
+# The first three have the fit of `intervals` with other features, and `network` takes seconds to
+# compile: most of their clauses are slow tests.
+FEW_QUICK_CLAUSES = ("linear", "contacts", "change_map", "network")
 QUICK_CLAUSES = (
     "rewards_are_finite_numbers_of_each_transition",
     "the_true_reward_is_not_read",
@@ -78,12 +79,7 @@ QUICK_CLAUSES = (
 
 
 def is_slow(model: str, clause: str) -> bool:
-    """Return whether a quick test covers the same code.
-
-    Each clause compiles `network` for seconds, and its own quick tests cover most of them.
-    """
-    if model == "network":
-        return clause != "a_known_reward_is_learned"
+    """Return whether a quick test covers the same code."""
     return model in VARIANTS or (model in FEW_QUICK_CLAUSES and clause not in QUICK_CLAUSES)
 
 
