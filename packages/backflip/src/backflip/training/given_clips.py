@@ -21,7 +21,12 @@ from runshelf.store.run import Run
 
 
 class GivenClips(NamedTuple):
-    """Clips for a new run: of `--clips` and of `--demonstrations`."""
+    """Clips for a new run.
+
+    Attributes:
+        recorded: clips that the first queries show, of `--clips`, if any.
+        demonstrated: clips that count as preferred, of `--demonstrations`, if any.
+    """
 
     recorded: Recorded | None
     demonstrated: Recorded | None
@@ -39,7 +44,12 @@ class GivenClips(NamedTuple):
 
 
 class ClipSources(NamedTuple):
-    """Files and data sets that clips are drawn from."""
+    """Files and data sets that clips are drawn from: `.npz` files, or `minari:` and an id.
+
+    Attributes:
+        recorded: the source of the clips that the first queries show, if any.
+        demonstrations: the sources of demonstrations.
+    """
 
     recorded: str | None
     demonstrations: Sequence[str]
