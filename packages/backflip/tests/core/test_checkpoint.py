@@ -119,6 +119,17 @@ def test_unsupported_dtypes_are_refused_and_nothing_is_replaced(path):
     assert version_at(path) == 1
 
 
+def test_equal_contents_have_equal_bytes(tmp_path):
+    """The library writes metadata in an order that is random in each call."""
+    metadata = {name: f"{name}é\n" for name in "abcdef"}
+    paths = [tmp_path / f"{number}.safetensors" for number in range(10)]
+    for number, path in enumerate(paths):
+        turned = dict(sorted(metadata.items(), reverse=number % 2 == 1))
+        save_arrays(path, {"x": np.arange(3)}, turned)
+    assert len({path.read_bytes() for path in paths}) == 1
+    assert load_arrays(paths[0]).metadata == metadata
+
+
 def test_metadata_that_imitates_the_seal_changes_nothing(path):
     metadata = {"x": '"backflip.sha256":"' + "0" * 64, "a": "backflip.sha256"}
     save_arrays(path, {"backflip.sha256": np.ones(2)}, metadata)

@@ -7,6 +7,7 @@ any instruction, or a damaged newest file, costs at most one interval of work.
 """
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,7 +98,7 @@ def has_checkpoint(path: Path) -> bool:
 
 
 def to_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> bytes:
-    """Return `arrays` as safetensors bytes, without a checksum.
+    """Return `arrays` as safetensors bytes, without a checksum; equal contents, equal bytes.
 
     Raises:
         UsageError: arrays have dtypes that cannot be stored; all of them are named.
@@ -108,7 +109,19 @@ def to_safetensors(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str]
     # safetensors reads raw memory: a transposed array would be stored scrambled.
     plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     # None, since safetensors 0.8.0 writes an unreadable header for no arrays and empty metadata.
-    return safetensors.numpy.save(plain, dict(metadata) or None)
+    return _with_metadata_in_order(safetensors.numpy.save(plain, dict(metadata) or None))
+
+
+def _with_metadata_in_order(data: bytes) -> bytes:
+    """Return safetensors bytes with sorted metadata, which the library writes in random order."""
+    end = _HEADER_LENGTH_BYTES + int.from_bytes(data[:_HEADER_LENGTH_BYTES], "little")
+    header = json.loads(data[_HEADER_LENGTH_BYTES:end])
+    if len(header.get("__metadata__", ())) < 2:
+        return data
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return b"".join([len(text).to_bytes(_HEADER_LENGTH_BYTES, "little"), text, data[end:]])
 
 
 def from_safetensors(data: bytes) -> dict[str, np.ndarray]:
