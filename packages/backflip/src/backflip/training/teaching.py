@@ -16,7 +16,7 @@ import numpy as np
 from backflip.core.spec import conversions
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
-from backflip.drivers.driver import Learner, Phase, RewardFunction
+from backflip.drivers.driver import Learner, Phase
 from backflip.drivers.learning import env_steps_after
 from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.careless import careless_people
@@ -28,7 +28,6 @@ from backflip.preferences.program_source import NoTeacher
 from backflip.preferences.schedule import Due, queries_due
 from backflip.rewards.interface import RewardModel
 from backflip.training.build import Built, env_args_of
-from backflip.training.candidate_clips import RandomClips
 from backflip.training.continuation import planned, pretraining_updates
 from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
 from backflip.training.exploring import Exploring
@@ -44,9 +43,11 @@ from backflip.training.label_pictures import write_label_pictures
 from backflip.training.memory import report_replay_memory
 from backflip.training.optimism import Optimism
 from backflip.training.parents import before_of
+from backflip.training.phase_programs import PhasePrograms
 from backflip.training.policy import refuse_changed
 from backflip.training.query_choice import Known
 from backflip.training.query_maker import QueryMaker
+from backflip.training.random_policy import RandomPolicy, watch_random_policy
 from backflip.training.recorded_clips import recorded_clips, said_of
 from backflip.training.restart import restart_phase, restarted
 from backflip.training.result import Result
@@ -65,7 +66,6 @@ from backflip.training.who_teaches import who_answers, who_taught
 from runshelf.errors import UserFacingError
 from runshelf.store.writing import replace_file
 
-RANDOM_CLIPS = 64  # clips of the random policy kept for each seed
 # Most env steps of each seed and record that get a picture, where the environment draws itself: to
 # choose clips from if the teacher sees them, else for the picture at the end of teaching.
 PICTURES_TO_CHOOSE, PICTURES_TO_KEEP = 1_024, 128
@@ -94,9 +94,8 @@ class TeachRun:
         self.driver = self.built.driver
         self.seeds = list(self.session.run.seeds)
         spec = self.driver.spec
-        self.random_clips: list[list[Clip]] = []
-        self.own_random_clips: list[list[Clip]] = []  # also where the first queries show others
-        self.first_clip: Clip | None = None  # of the first seed, under random actions
+        self.random_policy = RandomPolicy(None, [])
+        self.random_clips: list[list[Clip]] = []  # that the first queries show, of each seed
         self.not_drawn = False
         self.said_careless: set[str] = set()
         self.label_hash = LabelHash(self.store.file)
@@ -144,6 +143,9 @@ class TeachRun:
         )
         most = PICTURES_TO_CHOOSE if self.source.shows_clips else PICTURES_TO_KEEP
         self.pictures = max(most, 4 * self.config.clip_length)
+        self.programs = PhasePrograms(
+            self.driver, self.config, self.optimism.reward, self.exploring, self.pictures
+        )
 
     def _queries_due(self) -> Due:
         """Return the queries of each round.
@@ -196,14 +198,14 @@ class TeachRun:
         algorithm = self.driver.algorithm
         learners, reward, done = self._begin()
         self.answers.set_status("setting up", phase=done, env_steps=self._env_steps(done))
-        functions = {(updates, False): self._function(updates) for updates in set(self.phases)}
+        self.programs.prepare(self.phases)
         self.session.clock.book("setup")
         for number in range(done, len(self.phases)):
             if number == 0 and not self.before.updates:
                 self._make_queries(None, reward, 0)
                 learners = self._warm_up(learners)
             if number == done:
-                self._compile_ahead(functions, learners, reward)
+                self._compile_ahead(learners, reward)
                 self.session.clock.book("setup")
             explored = self.exploring.now
             reward = self._fit_reward(number, reward)
@@ -211,7 +213,7 @@ class TeachRun:
             if number == self.restart_phase:
                 schedules = self.config.restart_schedules
                 learners = restarted(algorithm, self.seeds, learners, schedules=schedules)
-            learners = self._train(number, functions, learners, reward)
+            learners = self._train(number, learners, reward)
         return self._finish(learners)
 
     def _finish(self, learners: Learner) -> Result:
@@ -278,16 +280,10 @@ class TeachRun:
         )
         return self.driver.fill_replay(learners, report)
 
-    def _train(
-        self,
-        number: int,
-        functions: dict[tuple[int, bool], Any],
-        learners: Learner,
-        reward: Any,
-    ) -> Learner:
+    def _train(self, number: int, learners: Learner, reward: Any) -> Learner:
         """Train for phase `number` (from 0), make queries and save; return the learners."""
         self.answers.set_status("learning", phase=number, env_steps=self._env_steps(number))
-        learners, measured = self._learn(number, functions, learners, reward)
+        learners, measured = self._learn(number, learners, reward)
         checked = self._check_reward()
         record = jax.tree.map(np.asarray, measured.record)
         health = self.session.log_phase(
@@ -306,13 +302,7 @@ class TeachRun:
         self._report_phase(number, health, health_of_checks(checked))
         return learners
 
-    def _learn(
-        self,
-        number: int,
-        functions: dict[tuple[int, bool], Any],
-        learners: Learner,
-        reward: Any,
-    ) -> tuple[Learner, Phase]:
+    def _learn(self, number: int, learners: Learner, reward: Any) -> tuple[Learner, Phase]:
         """Return the learners after phase `number` and what it measured and recorded."""
         done, updates = self._updates_before(number), self.phases[number]
         report = self.session.reporter.learning(
@@ -320,7 +310,7 @@ class TeachRun:
         )
         keep = self.session.policy_keeper(self.built, done=done)
         rewarded = self.optimism.parameters(reward, number)
-        return self._run_phase(functions, updates)(learners, rewarded, report, keep)
+        return self.programs.run(updates, learners, rewarded, report, keep)
 
     def _updates_before(self, number: int) -> int:
         """Return the updates of the parents and of the phases before phase `number`."""
@@ -381,29 +371,12 @@ class TeachRun:
                 self.session.reporter.say(said)
         return {"careless_people": float(len(found))} if found else {}
 
-    def _run_phase(self, functions: dict[tuple[int, bool], Any], updates: int) -> Any:
-        """Return the function of a phase, of exploring if the labels of some seeds say nothing."""
-        explores = any(self.exploring.now)
-        if (updates, explores) not in functions:
-            functions[updates, explores] = self._function(updates, self.exploring.reward)
-        if not explores:
-            return functions[updates, False]
-
-        def run(learners: Learner, reward: Any, *rest: Any) -> Any:
-            return functions[updates, True](learners, self.exploring.parameters(reward), *rest)
-
-        return run
-
-    def _compile_ahead(
-        self, functions: Mapping[tuple[int, bool], Any], learners: Learner, reward: Any
-    ) -> None:
-        """Compile all programs while people watch the first clips; results are discarded."""
+    def _compile_ahead(self, learners: Learner, reward: Any) -> None:
+        """Compile all programs while people watch the first clips."""
         if not self.source.needs_films or not self.driver.runs_compiled:
             return
         self.answers.set_status("setting up")
-        for function in functions.values():
-            rewarded = self.optimism.parameters(reward, 0)
-            jax.block_until_ready(function(jax.tree.map(np.array, learners), rewarded))
+        self.programs.compile_ahead(learners, self.optimism.parameters(reward, 0))
         self.fits.compile_ahead(reward)
 
     def _env_steps(self, phases: int) -> int:
@@ -415,32 +388,21 @@ class TeachRun:
         return env_steps_after(self.driver.algorithm, updates) if updates else 0
 
     def _watch_random_policy(self) -> None:
-        """Pass each seed's random policy to the reward model, and keep some of its clips."""
-        config, envs = self.config, self.config.random_envs
-        for seed in self.seeds:  # one at a time, because images need hundreds of MiB
-            what, env_steps = f"watching random actions of seed {seed}", config.random_env_steps
-            records = self.driver.random_record(
-                [seed],
-                envs=envs,
-                env_steps=env_steps,
-                repeat=config.repeat,
-                pictures=self.pictures,
-                on_progress=self.session.reporter.acting_at_random(what, envs * env_steps, envs),
-            )
-            record = row_of(records, 0)
-            rng = np.random.default_rng([seed, 0])
-            self.model.observe(record)
-            self.first_clip = self.first_clip or episode_start(record, config.clip_length)
-            clips = RandomClips.of(
-                rng, record, config.clip_length, RANDOM_CLIPS, shown=self.source.shows_clips
-            )
-            self.random_clips.append(clips.usual)
-            self.query_maker.random_policy[seed] = clips
-        self.own_random_clips = self.random_clips
-        recorded = recorded_clips(self.session.run, self.driver.spec, config.clip_length)
-        if recorded:
-            self.random_clips = [recorded] * len(self.seeds)
-            self.query_maker.random_policy.clear()
+        """Let the reward model see the random policy; keep the clips of the first queries."""
+        self.random_policy = watch_random_policy(
+            self.driver,
+            self.model,
+            self.config,
+            self.seeds,
+            self.session.reporter,
+            pictures=self.pictures,
+            shown=self.source.shows_clips,
+        )
+        recorded = recorded_clips(self.session.run, self.driver.spec, self.config.clip_length)
+        clips = self.random_policy.clips
+        self.random_clips = [recorded or of_seed.usual for of_seed in clips]
+        if not recorded:
+            self.query_maker.random_policy = dict(zip(self.seeds, clips, strict=True))
         self._say_why_not_drawn()
 
     def _say_why_not_drawn(self) -> None:
@@ -450,15 +412,6 @@ class TeachRun:
             env = self.driver.spec.id
             self.session.reporter.say(f"`{env}` is shown as it is observed: {why}")
         self.not_drawn = bool(why)
-
-    def _function(self, updates: int, reward: RewardFunction | None = None) -> Any:
-        return self.driver.phase(
-            updates,
-            reward=reward or self.optimism.reward,
-            record_rollouts=min(self.config.clip_rollouts, updates),
-            record_envs=self.config.clip_envs,
-            pictures=self.pictures,
-        )
 
     def _make_queries(self, record: Transition | None, reward: Any, number: int) -> None:
         """Make the queries of all seeds after `number` phases; there are none after the last."""
@@ -477,7 +430,7 @@ class TeachRun:
                 self.query_maker.add_queries(
                     seed, self.random_clips[row], seen, known, count, env_steps, fresh
                 )
-                random = self.own_random_clips[row]
+                random = self.random_policy.clips[row].usual
                 self.demonstrations.add_labels(number, seed, random, seen, env_steps)
         if self.source.needs_films and record is not None:
             episode = self.drawer.latest(row_of(record, 0))
@@ -502,7 +455,7 @@ class TeachRun:
 
     def _draw_clips(self, after: Transition) -> None:
         """Draw clips of the first seed before, during and after teaching."""
-        before, now = self.first_clip, episode_start(after, self.config.clip_length)
+        before, now = self.random_policy.first, episode_start(after, self.config.clip_length)
         labels = self.store.counts().labels // len(self.seeds)  # people may stop before the budget
         if before is not None and now is not None:
             draw_clips(self.session.folder, self.drawer, before, now, labels)
