@@ -140,6 +140,20 @@ def test_a_stopped_and_resumed_run_has_the_same_bits(
 ):
     """Stopped after no phase, or after one; the replay is part of the checkpoint."""
     never, _ = whole(algorithm, env, **options)
+    run = stopped_run(monkeypatch, saves, tmp_path / "stopped", algorithm, env, **options)
+    assert_same_end(never, resume_teach(run))
+
+
+def test_a_run_is_resumed_within_its_first_shortened_episodes(whole, tmp_path, monkeypatch):
+    """Only a time limit ends episodes, and phases are shorter than it: their length is NaN."""
+    never, _ = whole("a2c", "gymnasium:Pendulum-v1")
+    run = stopped_run(monkeypatch, 2, tmp_path / "stopped", "a2c", "gymnasium:Pendulum-v1")
+    assert np.isnan(saved(run.folder)["learners.episode_length"]).any()
+    assert_same_end(never, resume_teach(run))
+
+
+def stopped_run(monkeypatch, saves, home, algorithm, env, **options):
+    """Return a run that stopped just before it saved for the given time."""
     original, called = Session.save, 0
 
     def stopped(*args, **fields):
@@ -152,8 +166,11 @@ def test_a_stopped_and_resumed_run_has_the_same_bits(
     with monkeypatch.context() as patch:
         patch.setattr(Session, "save", stopped)
         with pytest.raises(Interrupted):
-            tiny(tmp_path / "stopped", algorithm, env, **options)
-    again = resume_teach(find_run(tmp_path / "stopped", "latest"))
+            tiny(home, algorithm, env, **options)
+    return find_run(home, "latest")
+
+
+def assert_same_end(never, again):
     assert again.returns == never.returns
     one, other = saved(never.folder), saved(again.folder)
     assert one.keys() == other.keys()

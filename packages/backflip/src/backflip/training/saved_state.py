@@ -15,7 +15,8 @@ from runshelf.received_json import parse_record
 from runshelf.store.records import from_json, to_json
 from runshelf.store.run import Run
 
-FINITE_WHEN_SAVED = ("learners.algorithm.", "learners.episode_")
+# Not `learners.episode_length`: it is NaN in episodes that do not count, see `training_episodes`.
+FINITE_WHEN_SAVED = ("learners.algorithm.", "learners.episode_return")
 
 
 class Checkpoint(NamedTuple):
