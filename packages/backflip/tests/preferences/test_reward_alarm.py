@@ -172,5 +172,18 @@ def test_skipped_and_open_pairs_are_left_out():
     assert checks_of([answered("skip"), answered(None)]) == []
 
 
-def test_equal_learned_returns_say_nothing():
-    assert check_of("left", margin=0.0).agreement == 0.5
+@pytest.mark.parametrize("newest", [BOTH, LEFT, RIGHT])
+@pytest.mark.parametrize(("left", "answer"), [(0.1, "right"), (0.9, "left"), (0.9, "right")])
+def test_equal_learned_returns_say_nothing(left, answer, newest):
+    found = check_of(answer, newest, left=left, margin=0.0)
+    assert (found.agreement, found.expected, found.bound) == (0.5, 0.5, None)
+    assert alarm_of({0: [found] * 20}, 20).evidence == 1.0
+
+
+@pytest.mark.parametrize("margin", [-0.5, 0.0, 0.5])
+@pytest.mark.parametrize("answer", ["left", "right", "tie"])
+@pytest.mark.parametrize(("newest", "mirrored"), [(BOTH, BOTH), (LEFT, RIGHT), (RIGHT, LEFT)])
+def test_a_pair_and_its_mirror_image_say_the_same(margin, answer, newest, mirrored):
+    other = {"left": "right", "right": "left", "tie": "tie"}[answer]
+    one = check_of(answer, newest, left=0.25, margin=margin)
+    assert one == check_of(other, mirrored, left=0.75, margin=-margin)

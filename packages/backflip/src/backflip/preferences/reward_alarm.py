@@ -13,7 +13,8 @@ sound reward model agrees with the teacher more often than chance:
   the answer agrees with the learned reward, 0 if not, 1/2 for a tie. With p <= .95 the probability
   of agreement that the model states, and s in [0, 1] the rank of the difference of learned returns
   (for models that are never sure),
-  a_i = 1/2 + max(SURE (2 p - 1) / 0.9, LARGE (s - 0.4) / 0.6, 0).
+  a_i = 1/2 + max(SURE (2 p - 1) / 0.9, LARGE (s - 0.4) / 0.6, 0). If both clips have the same
+  learned return, no answer agrees or disagrees, and the pair does not count.
 
 The test is a bet against the hypothesis: under it, the product of 1 + λ_i (a_i - x_i) with
 λ_i = θ / (1 - a_i) is a nonnegative supermartingale that starts at 1. So is its mean over θ and
@@ -100,9 +101,7 @@ def checks_of(answers: Sequence[FreshAnswer]) -> list[Check]:
 
 def _check(one: FreshAnswer) -> Check:
     forecast, left = one.forecast, _AGREES[one.answer or ""]
-    prefers_left = forecast.margin > 0
-    agreement = (left if prefers_left else 1.0 - left) if forecast.margin else 0.5
-    expected = forecast.left if prefers_left else 1.0 - forecast.left
+    agreement, expected = _agreement(forecast, left)
     new = None if forecast.newest == BOTH else left if forecast.newest == LEFT else 1.0 - left
     if forecast.against_random and new is not None:
         outcome, bound = new, _bound_of_new(forecast, new)
@@ -113,13 +112,30 @@ def _check(one: FreshAnswer) -> Check:
     return Check(one.env_steps, agreement, expected, new, outcome, bound)
 
 
+def _agreement(forecast: Forecast, left: float) -> tuple[float, float]:
+    """Return the agreement of an answer, 1 for left, with the learned reward, and as it states it.
+
+    Both are 1/2 for a pair with equal learned returns.
+    """
+    if not forecast.margin:
+        return 0.5, 0.5
+    if forecast.margin > 0:
+        return left, forecast.left
+    return 1.0 - left, 1.0 - forecast.left
+
+
 def _bound_of_new(forecast: Forecast, new: float) -> float | None:
     """Return the least expected preference for new over random behaviour; None for a tie."""
     return None if new == 0.5 else 0.5 + NEWER * (2 * forecast.risen - 1)
 
 
 def _bound_of_agreement(forecast: Forecast, expected: float) -> float | None:
-    """Return the least expected agreement; None if the learned reward prefers an earlier clip."""
+    """Return the least expected agreement.
+
+    None if the learned reward prefers neither clip, or an earlier one.
+    """
+    if not forecast.margin:
+        return None
     if forecast.newest != BOTH and (forecast.newest == LEFT) != (forecast.margin > 0):
         return None
     sure = SURE * (2 * min(expected, 0.95) - 1) / 0.9
@@ -153,7 +169,8 @@ def alarm_of(checks: Mapping[int, Sequence[Check]], planned: int) -> Alarm:
 
 def _if_wrong(check: Check) -> Check:
     """Return the check as if the answer disagreed; one that does not count, with a sure model."""
-    return check._replace(outcome=0.0, bound=check.bound or 0.5 + SURE)
+    bound = 0.5 + SURE if check.bound is None else check.bound
+    return check._replace(outcome=0.0, bound=bound)
 
 
 def _evidence(checks: Mapping[int, Sequence[Check]], planned: int) -> list[tuple[int, float]]:
@@ -180,7 +197,8 @@ def betting(checks: Sequence[Check], planned: int) -> Float[np.ndarray, " checks
         checks: the checks.
         planned: their number at the end of the run, which determines when betting starts.
     """
-    bound = np.array([check.bound or 0.5 for check in checks])
+    # Where `counts` is false, any bound will do.
+    bound = np.array([0.5 if check.bound is None else check.bound for check in checks])
     counts = np.array([check.bound is not None for check in checks], bool)
     gain = np.where(counts, bound - np.array([check.outcome for check in checks]), 0.0)
     starts = sorted({start * planned // STARTS for start in range(STARTS)})

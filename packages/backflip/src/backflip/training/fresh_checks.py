@@ -9,6 +9,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.reward_alarm import FALSE_ALARMS, Alarm, alarm_of, checks_of
 from runshelf.formatting import plural
 
+RAISED = "REWARD ALARM"  # how the words of a raised alarm begin
 CHECK_METRICS = (
     "fresh_checks",
     "fresh_agreement",
@@ -35,11 +36,14 @@ class FreshChecks:
         store: the run's labels.
         seeds: its seeds.
         planned: fresh pairs of each seed in the whole run, those of its parents included.
+        alarms: the alarms that the run has recorded, in words.
     """
 
-    def __init__(self, store: LabelStore, seeds: Sequence[int], planned: int) -> None:
+    def __init__(
+        self, store: LabelStore, seeds: Sequence[int], planned: int, alarms: Sequence[str] = ()
+    ) -> None:
         self._store, self._seeds, self.planned = store, seeds, planned
-        self._raised = False
+        self._announced = any(alarm.startswith(RAISED) for alarm in alarms)
 
     def alarm(self) -> Alarm:
         """Return what all seeds say together."""
@@ -51,8 +55,8 @@ class FreshChecks:
     def announce(self, say: Callable[[str], None], record: Callable[..., None]) -> Alarm:
         """Return the alarm; when it is raised, say so once and record an event."""
         alarm = self.alarm()
-        if alarm.state == "alarm" and not self._raised:
-            self._raised = True
+        if alarm.state == "alarm" and not self._announced:
+            self._announced = True
             record(in_words(alarm), env_steps=alarm.raised_at)
             say(in_words(alarm))
         return alarm
@@ -105,7 +109,5 @@ def in_words(alarm: Alarm) -> str:
         said += f" and prefers new to old behaviour in {alarm.new_preferred:.0%}"
         said += f" of {plural(alarm.against_old, 'pair')}"
     if alarm.state == "alarm":
-        return (
-            f"REWARD ALARM at {alarm.raised_at:,} env steps: the learned return rises, but {said}"
-        )
+        return f"{RAISED} at {alarm.raised_at:,} env steps: the learned return rises, but {said}"
     return f"reward alarm: {alarm.state}; {said}"

@@ -112,7 +112,8 @@ class TeachRun:
             self.session.run, spec, self.config, self.store, self.due
         )
         fresh = fresh_until(self.store, self.seeds, self.before.env_steps) + sum(self.fresh_due)
-        self.fresh_checks = FreshChecks(self.store, self.seeds, fresh)
+        alarms = self.session.run.alarms()
+        self.fresh_checks = FreshChecks(self.store, self.seeds, fresh, alarms)
         name, say = self.config.reward_model, self.session.reporter.say
         self.reward_notes = RewardNotes(name, self.model, self.seeds, say)
         self.paths = RewardPaths(self.model, self.config.clip_length)
