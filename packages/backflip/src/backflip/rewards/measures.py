@@ -106,9 +106,16 @@ def _held_out_accuracy(
 ) -> float:
     """Return the share of decided held-out labels in the right order; no difference is a half."""
     margins = np.stack([_margins(x, labels, zone) for x in of_members.T], 1)
-    right = 0.5 + 0.5 * np.sign(margins) * np.sign(labels.left_preferred - 0.5)[:, None]
+    right = _right(margins, labels.left_preferred)
     used = held_out & (labels.left_preferred != 0.5)[:, None]
     return float(right[used].mean()) if used.any() else 0.0
+
+
+def _right(
+    margins: Float[np.ndarray, "n M"], left_preferred: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "n M"]:
+    """Return 1 where a margin has the sign of the label, 0 where it has the other, else a half."""
+    return 0.5 + 0.5 * np.sign(margins) * np.sign(left_preferred - 0.5)[:, None]
 
 
 def _margins(
@@ -128,13 +135,15 @@ def label_metrics(
 ) -> dict[str, float]:
     """Return how well members agree with the labels and with each other.
 
+    A margin of 0 is right for half of a label, and one that is not a number makes a share NaN.
+
     Args:
         margin: each member's predicted return of the left clip minus that of the right clip.
         left_preferred: 1 left, 0 right, ½ tie.
         held_out: true where the member was not fitted to the label.
     """
     decided = left_preferred != 0.5
-    right = (margin > 0) == (left_preferred[:, None] > 0.5)
+    right = _right(margin, left_preferred)
     return {
         "reward_model_labels": float(len(margin)),
         "reward_model_ties": float((~decided).sum()),
