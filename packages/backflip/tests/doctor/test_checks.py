@@ -21,6 +21,7 @@ from backflip.doctor.calibration import (
 from backflip.doctor.catalogue import BY_ID, CHECKS
 from backflip.doctor.causes import BY_ID as CAUSES
 from backflip.doctor.check import Running
+from backflip.doctor.checks.values import mean_value
 from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, rank, run_check
 from backflip.doctor.errors_of_means import error_of_change
 from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
@@ -160,6 +161,30 @@ def test_runs_of_other_libraries_loosen_their_own_limits_only():
     ours = log("ppo", entropy_max=1.0)
     assert limit_of(check, ours, known) == pytest.approx(0.45)
     assert limit_of(check, replace(ours, library="sb3"), known) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.9, 0.99])
+@pytest.mark.parametrize("length", [1, 2, 5, 200])
+def test_the_mean_value_of_an_episode_by_definition(discount, length):
+    to_go = [sum(discount**k for k in range(left)) for left in range(1, length + 1)]
+    assert mean_value(discount, np.array([length]))[0] == pytest.approx(np.mean(to_go))
+
+
+def test_a_continued_training_counts_from_where_it_began():
+    """Its first record has no end of an episode; 47,000 of 67,000 env steps were its parent's."""
+    x = np.arange(47_000.0, 67_001.0, 2_000.0)
+    episodes = Signal(x, np.where(x < 48_000, 0.0, 16.0), "episodes")
+    child = replace(log(), signals={"episodes": episodes}, planned=67_000.0)
+    assert BY_ID["ENV-NOEND"].measure(child).value.max() < 0.1
+    none = replace(child, signals={"episodes": episodes._replace(y=0.0 * x)})
+    assert BY_ID["ENV-NOEND"].measure(none).value.max() == 1.0
+
+
+def test_lengths_that_differ_between_records_of_one_episode_each_differ():
+    length = 9.0 + np.arange(POINTS) % 7
+    lengths = {"episode_length_min": length, "episode_length_max": length}
+    found = BY_ID["ENV-LEN"].measure(log("dqn", {"max_episode_steps": 500}, **lengths))
+    assert found.value.min() > 0.1
 
 
 def test_values_that_come_up_late_are_no_mistake():

@@ -135,10 +135,14 @@ def _no_episode(log: Log) -> Running | None:
 
 
 def _late_episode(log: Log) -> Running | None:
-    """Return the env steps so far without the end of an episode, over the budget."""
+    """Return the env steps so far without the end of an episode, over the budget.
+
+    Both begin one record before the first: the env steps of a continued training go on.
+    """
     found = log.signals["episodes"]
+    begin = max(2 * found.x[0] - found.x[1], 0.0) if len(found.x) > 1 else 0.0
     count = np.cumsum(np.nan_to_num(found.y))
-    none = np.where(count > 0, 0.0, found.x / max(log.budget, 1.0))
+    none = np.where(count > 0, 0.0, (found.x - begin) / max(log.budget - begin, 1.0))
     return or_none(Running(found.x, none))
 
 
@@ -146,11 +150,13 @@ def _length_constant(log: Log) -> Running | None:
     """Return the spread of the lengths so far over their size, of episodes below any limit."""
     least, most = log.signals["episode_length_min"], log.signals["episode_length_max"]
     limit = log.setting("max_episode_steps")
+    least = least._replace(y=np.fmin.accumulate(least.y))
+    most = most._replace(y=np.fmax.accumulate(most.y))
     spread = together(least, most, lambda low, high: (high - low) / np.maximum(high, 1.0))
     known = np.isfinite(spread.y)
-    if not known.any() or limit is None or np.nanmax(most.y) >= limit:
+    if not known.any() or limit is None or most.y[-1] >= limit:
         return None
-    return or_none(after(log, NEVER, largest(Running(spread.x[known], spread.y[known]))))
+    return or_none(after(log, NEVER, Running(spread.x[known], spread.y[known])))
 
 
 CHECKS = (

@@ -102,7 +102,7 @@ def level(log: Log) -> Signal | None:
     """Return log10 of mean value over the level that mean reward and discount imply.
 
     It is NaN where rewards had both signs: their mean then says nothing. A constant reward r gives
-    values between r / (1 - γ) (1 - (1 - γ^L) / (L (1 - γ))), the mean over an episode of L env
+    values between r / (1 - γ) (1 - γ (1 - γ^L) / (L (1 - γ))), the mean over an episode of L env
     steps that ends, and r / (1 - γ), that of one that does not. For values above that level |r| is
     at least its `least_size`. A learned reward changes with each fit, and values follow it later:
     nothing is measured.
@@ -117,8 +117,7 @@ def level(log: Log) -> Signal | None:
     if not known.any():
         return None
     length = np.interp(reward.x, lengths.x[known], lengths.y[known])
-    within = horizon * (1.0 - (1.0 - discount**length) / (length * (1.0 - discount)))
-    within = np.maximum(within, 1.0)
+    within = mean_value(discount, np.maximum(length, 1.0))
     of_value = together(reward._replace(y=reward.y * within), value, lambda low, v: v / low)
     least = least_size(reward.y)
     kept = np.where(np.abs(reward.y) < least, np.copysign(least, reward.y), reward.y)
@@ -128,6 +127,15 @@ def level(log: Log) -> Signal | None:
     outside = np.where(above > 0, above, np.where(below < 0, below, 0.0))
     outside = np.where(np.isfinite(above) & _one_sign(log, of_value.x), outside, np.nan)
     return Signal(of_value.x, outside, "value_mean")
+
+
+def mean_value(discount: float, length: Values) -> Values:
+    """Return the mean value of a state, for rewards of 1 and episodes of L env steps that end.
+
+    1/L Σ_{k=1..L} (1 - γ^k) / (1 - γ) = (1 - γ (1 - γ^L) / (L (1 - γ))) / (1 - γ)
+    """
+    horizon = 1.0 / (1.0 - discount)
+    return horizon * (1.0 - discount * horizon * (1.0 - discount**length) / length)
 
 
 def _one_sign(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
