@@ -21,7 +21,7 @@ from packages.backflip.tests.algorithms.batches import (
 from packages.backflip.tests.algorithms.probing import PROBES, error, native
 
 from backflip.algorithms import cem as module
-from backflip.algorithms.cem import actions, cem, fitness, make_policy, refit
+from backflip.algorithms.cem import actions, added_variance, cem, fitness, make_policy, refit
 from backflip.algorithms.entries.cem import CEMConfig
 from backflip.algorithms.parts.invalid_rows import blank_invalid
 from backflip.core.spaces import Box
@@ -63,6 +63,11 @@ def test_the_elite_by_hand() -> None:
     np.testing.assert_allclose(mean, [3, 5])
     np.testing.assert_allclose(std, [1, 2])
     np.testing.assert_allclose(refit(members, jnp.arange(4.0), 2, 5.0)[1], [3, np.sqrt(5.25)])
+
+
+def test_noise_over_no_share_of_the_updates_is_none() -> None:
+    config = replace(SMALL, noise_fraction=0.0)
+    assert added_variance(config, start(cem(config, DISCRETE))) == 0
 
 
 @pytest.mark.medium

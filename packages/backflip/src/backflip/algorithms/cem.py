@@ -170,6 +170,14 @@ def _within_bounds(box: Box, outputs: Float[Array, "B A"]) -> Float[Array, "B A"
     return jnp.where(box.bounded[None], scaled, outputs)
 
 
+def added_variance(config: CEMConfig, state: CEMState) -> Float[Array, ""]:
+    """Return Z, which falls linearly to 0 over `noise_fraction` of the updates."""
+    if not config.noise_fraction:
+        return jnp.zeros(())
+    progress = state.updates / config.updates / config.noise_fraction
+    return linear(config.noise * config.initial_std**2, 0.0, progress)
+
+
 def update(
     config: CEMConfig, state: CEMState, batch: Transition, key: PRNGKeyArray
 ) -> tuple[CEMState, Metrics]:
@@ -178,8 +186,7 @@ def update(
     The batch has axes (T, N). Invalid rows change nothing.
     """
     score = fitness(blank_invalid(batch), config.episodes)
-    progress = state.updates / config.updates / max(config.noise_fraction, 1e-6)
-    noise = linear(config.noise * config.initial_std**2, 0.0, progress)
+    noise = added_variance(config, state)
     mean, std = refit(state.members, score, config.elite, noise)
     members = mean[None] + std[None] * jax.random.normal(key, state.members.shape)
     metrics = _metrics(config, batch, score) | {

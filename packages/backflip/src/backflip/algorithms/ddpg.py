@@ -110,7 +110,7 @@ def update(
 ) -> tuple[DDPGState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Invalid rows change nothing.
+    Invalid rows do not enter the losses.
     """
     del key
     batch = rows_in_units(scale, batch)

@@ -143,7 +143,7 @@ def update(
 ) -> tuple[SACState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Invalid rows change nothing.
+    Invalid rows do not enter the losses.
     """
     del key
     batch = jax.tree.map(partial(blank, valid=batch.valid), batch)

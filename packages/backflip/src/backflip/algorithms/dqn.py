@@ -193,8 +193,8 @@ def update(
 ) -> tuple[DQNState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Invalid rows change nothing. Observations are preprocessed one minibatch at a time, which stays
-    in the CPU's cache: of all at once, an update on pictures takes twice as long.
+    Invalid rows do not enter the losses. Observations are preprocessed one minibatch at a time,
+    which stays in the CPU's cache: of all at once, an update on pictures takes twice as long.
     """
     del key
     batch = blank_invalid(batch)

@@ -145,7 +145,7 @@ def update(
 ) -> tuple[SACState, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Invalid rows change nothing.
+    Invalid rows do not enter the losses.
     """
     batch = rows_in_units(scale, batch)
     updates, *rest = batch.action.shape

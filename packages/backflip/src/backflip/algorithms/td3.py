@@ -109,7 +109,7 @@ def update(
 ) -> tuple[TD3State, Metrics]:
     """Return the state after a gradient step on each of U minibatches (axes U, B), and metrics.
 
-    Invalid rows change nothing.
+    Invalid rows do not enter the losses.
     """
     batch = rows_in_units(scale, batch)
     noise = smoothing_noise(config, key, batch.action.shape)
