@@ -154,7 +154,7 @@ def answer_probabilities(
 
     Args:
         difference: d.
-        tie_width: θ, at least 0: a tie is the likeliest answer for |d| below about θ.
+        tie_width: θ, at least 0; above log 2, a tie is the likeliest answer to |d| below about θ.
         noise: ε in [0, 1), the share of random answers.
     """
     ties = jnp.asarray(tie_width) > NO_TIES

@@ -35,7 +35,7 @@ class SACConfig:
         temperature_learning_rate: Adam's step size for log α; 0 keeps α constant.
         initial_temperature: α at the start.
         target_entropy_per_dimension: target entropy of continuous actions, in nats for each
-            dimension of an action in units of its range.
+            dimension of an action in half-widths of the action space.
         target_entropy_scale: target entropy of n discrete actions, as a share of log n.
         discount: γ per env step.
         tau: τ of φ⁻ ← τ φ + (1 - τ) φ⁻, the update rate of the target networks.

@@ -38,10 +38,11 @@ def prioritize_newest(layout: Layout, replay: Replay, rows: int) -> Replay:
     first, last = ages(layout, replay)
     start = max(-layout.lead, rows - layout.length)
     end = min(rows + layout.first_age, layout.length + start)
+    # Begins with the rows that were waiting for their successors. Ends with the oldest rows of a
+    # full ring, whose older frames are overwritten: their ages are beyond the newest row's.
     age = replay.filled - rows + xp.arange(start, end)
     time = time_of(layout, replay, age)[:, None]
     column = xp.arange(layout.columns)[None]
-    # Ages past the newest row belong to the oldest rows of a full ring.
     ready = ((age >= first) & (age < last))[:, None] & replay.valid[time, column]
     priority = xp.where(ready, replay.tree[column // layout.columns_of_seed, 0], np.float32(0.0))
     return _put(layout, replay, time * layout.columns + column, priority)
