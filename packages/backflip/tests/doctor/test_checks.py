@@ -172,10 +172,10 @@ def test_the_mean_value_of_an_episode_by_definition(discount, length):
 
 def test_a_continued_training_counts_from_where_it_began():
     """Its first record has no end of an episode; 47,000 of 67,000 env steps were its parent's."""
-    x = np.arange(47_000.0, 67_001.0, 2_000.0)
-    episodes = Signal(x, np.where(x < 48_000, 0.0, 16.0), "episodes")
-    child = replace(log(), signals={"episodes": episodes}, planned=67_000.0)
-    assert BY_ID["ENV-NOEND"].measure(child).value.max() < 0.1
+    x = np.arange(49_000.0, 67_001.0, 2_000.0)
+    episodes = Signal(x, np.where(x < 50_000, 0.0, 16.0), "episodes")
+    child = replace(log(), signals={"episodes": episodes}, planned=67_000.0, began_at=47_000.0)
+    assert BY_ID["ENV-NOEND"].measure(child).value.max() == pytest.approx(0.1)
     none = replace(child, signals={"episodes": episodes._replace(y=0.0 * x)})
     assert BY_ID["ENV-NOEND"].measure(none).value.max() == 1.0
 

@@ -54,6 +54,8 @@ class Check:
             against them in full.
         extreme: the worst value that can be measured; None without a bound. A calibrated limit at
             or beyond it cannot be crossed: then the check is not made.
+        from_start: whether it compares with how the training began. It is not made in a log that
+            begins later.
         unless: the id of a check that says the same with more certainty: if that one found
             something, this one does not count.
         says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look
@@ -78,6 +80,7 @@ class Check:
     healthy_share: float | None = None
     is_conclusive: bool = False
     extreme: float | None = None
+    from_start: bool = False
     unless: str = ""
     says: Says = "finding"
 
@@ -89,6 +92,8 @@ class Check:
     def applies_to(self, log: Log) -> bool:
         """Return whether the check is about the algorithm of a log, or that is unknown."""
         if self.is_about_teaching and not log.teaches:
+            return False
+        if self.from_start and log.began_at:
             return False
         return not self.algorithms or log.algorithm is None or log.algorithm in self.algorithms
 

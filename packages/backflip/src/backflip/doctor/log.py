@@ -57,6 +57,7 @@ class Log:
         expected: probabilities of causes that a person wrote down before the run ended, by id.
         env_args: the environment's arguments, which make it another one than the id says.
         repeats: the beginning of a command that repeats the training; empty if none is known.
+        began_at: env steps that the training had done before the log begins.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Log:
     expected: Mapping[str, float] = field(default_factory=dict[str, float])
     env_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     repeats: str = ""
+    began_at: float = 0.0
 
     @property
     def end(self) -> float:

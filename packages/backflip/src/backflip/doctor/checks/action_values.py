@@ -395,6 +395,7 @@ CHECKS = (
         _RLKIT,
         algorithms=("sac",),
         least_margin=0.5,
+        from_start=True,
     ),
     Check(
         "Q-TEMPERATURE-LOW",
@@ -411,6 +412,7 @@ CHECKS = (
         algorithms=("sac",),
         least_margin=0.5,
         says="remark",
+        from_start=True,
     ),
     Check(
         "Q-TEMPERATURE-FIXED",

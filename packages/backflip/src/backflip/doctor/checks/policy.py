@@ -203,6 +203,7 @@ CHECKS = (
         f"{_JONES}; {_SCHULMAN}",
         algorithms=ON_POLICY,
         least_margin=0.2,
+        from_start=True,
     ),
     Check(
         "PI-ENT-GROW",
@@ -224,6 +225,7 @@ CHECKS = (
         "openai/baselines issues 371 and 470",
         algorithms=ON_POLICY,
         least_margin=0.1,
+        from_start=True,
     ),
     Check(
         "PI-STD-COLLAPSE",
@@ -241,6 +243,7 @@ CHECKS = (
         algorithms=ON_POLICY,
         limit=3.0,
         says="warning",
+        from_start=True,
     ),
     Check(
         "PI-KL-HIGH",

@@ -135,14 +135,11 @@ def _no_episode(log: Log) -> Running | None:
 
 
 def _late_episode(log: Log) -> Running | None:
-    """Return the env steps so far without the end of an episode, over the budget.
-
-    Both begin one record before the first: the env steps of a continued training go on.
-    """
+    """Return the env steps so far without the end of an episode, over the budget, of this log."""
     found = log.signals["episodes"]
-    begin = max(2 * found.x[0] - found.x[1], 0.0) if len(found.x) > 1 else 0.0
     count = np.cumsum(np.nan_to_num(found.y))
-    none = np.where(count > 0, 0.0, (found.x - begin) / max(log.budget - begin, 1.0))
+    budget = max(log.budget - log.began_at, 1.0)
+    none = np.where(count > 0, 0.0, (found.x - log.began_at) / budget)
     return or_none(Running(found.x, none))
 
 
@@ -230,6 +227,7 @@ CHECKS = (
         },
         _JONES,
         least_margin=3.0,
+        from_start=True,
     ),
     Check(
         "ENV-NOTHING",
@@ -265,6 +263,7 @@ CHECKS = (
         limit=2.0,
         says="remark",
         healthy_share=0.14,
+        from_start=True,
     ),
     Check(
         "ENV-BELOW",

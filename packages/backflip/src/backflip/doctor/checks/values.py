@@ -281,6 +281,7 @@ CHECKS = (
         f"{_JONES}: a residual variance of 0",
         limit=1.0 - 1e-5,
         algorithms=ON_POLICY,
+        from_start=True,
     ),
     Check(
         "PV-WEIGHT",

@@ -8,6 +8,7 @@ import numpy as np
 from backflip.core.checkpoint import CHECKPOINT
 from backflip.core.paths import name_on_command_line
 from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, SAVED, Log, Signal
+from backflip.doctor.reading.continued import began_at, joined, parents_of
 from backflip.doctor.reading.expected_causes import expected_causes
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.own_labels import signals_of_labels
@@ -26,11 +27,20 @@ _AS_METRICS = ("seconds", "env_steps", "episodes")
 
 
 def logs_of_run(run: Run) -> list[Log]:
-    """Return the log of each seed of a run.
+    """Return the log of each seed of a run, joined to those of the runs that it continues.
 
     Raises:
         UserFacingError: a file cannot be read.
     """
+    logs = _logs_of_run(run)
+    for parent in parents_of(run):
+        earlier = {log.seed: log for log in _logs_of_run(parent)}
+        logs = [joined(log, earlier[log.seed]) if log.seed in earlier else log for log in logs]
+    return logs
+
+
+def _logs_of_run(run: Run) -> list[Log]:
+    """Return the log of each seed of a run alone."""
     columns = read_columns(run.folder)
     if "imported" in run.manifest:
         return [_imported(run, columns)]
@@ -68,6 +78,7 @@ def _log(run: Run, seed: int | None, signals: Mapping[str, Signal]) -> Log:
         expected=expected_causes(run),
         env_args=config.get("env_args") or {},
         repeats=f"backflip rerun {name_on_command_line(run)}" if records_itself(run) else "",
+        began_at=began_at(config),
     )
 
 
