@@ -187,6 +187,34 @@ def test_lengths_that_differ_between_records_of_one_episode_each_differ():
     assert found.value.min() > 0.1
 
 
+def test_returns_that_wander_by_chance_do_not_rise():
+    """Means of the last 100 episodes, as SB3 logs them, of independent episodes of one policy."""
+    check, found = BY_ID["ENV-NOTHING"], []
+    for seed in range(20):
+        every = np.random.default_rng(seed).normal(-180.0, 60.0, 10 * POINTS)
+        means = [every[max(0, 10 * n - 100) : 10 * n].mean() for n in range(1, POINTS + 1)]
+        lengths = {"episode_length_mean": 100.0, "explained_variance": 0.0}
+        signals = {"episode_return_mean": np.array(means), **lengths}
+        of_sb3 = replace(log("ppo", **signals), library="sb3")
+        found.append(check.measure(of_sb3).value[-1] < check.limit)
+    assert sum(found) >= 18
+
+
+@pytest.mark.parametrize("library", ["sb3", "cleanrl", "monitor", "backflip"])
+def test_a_return_is_a_number_once_there_was_one(library):
+    """Ours is NaN in records where no episode ended."""
+    late = replace(log(episode_return_mean=np.where(T > 0.5, np.nan, 1.0)), library=library)
+    never = replace(log(episode_return_mean=np.nan), library=library)
+    for one in (late, never):
+        found = {seen.check.id for seen in diagnose(one).findings}
+        assert ("NN-NAN" in found) == (library != "backflip")
+
+
+def test_a_negative_kl_says_that_it_is_computed_wrongly():
+    first = diagnose(log("ppo", approx_kl=-0.03)).causes[0]
+    assert (first.cause.id, first.probability > 0.8) == ("logging", True)
+
+
 def test_values_that_come_up_late_are_no_mistake():
     of = SAMPLES["PV-LEVEL-LOW"].healthy
     needed = BY_ID["PV-LEVEL-LOW"]
@@ -680,7 +708,7 @@ def test_a_run_that_never_learns_does_not_explore_too_much():
 
 
 def test_a_return_that_rose_and_ends_lower_is_no_progress():
-    back = np.random.default_rng(5).normal(-1200.0, 30.0, POINTS) - 40.0 * T
+    back = np.random.default_rng(5).normal(-1200.0, 30.0, POINTS) + 100 * np.sin(np.pi * T) - 20 * T
     found = diagnose(log("ppo", episode_return_mean=back, first_ratio_error=0.5))
     assert [one.check.id for one in found.findings] == ["PI-RATIO1"]
     assert "ENV-NOTHING" in {one.check.id for one in found.fine}

@@ -342,7 +342,9 @@ def test_a_logged_deviation_says_that_actions_are_continuous(tmp_path):
 def test_steps_of_all_columns_that_go_back_are_one_note(tmp_path):
     one, two = (rows_of(step=lambda s: round(s * 60), entropy=0.5, q_mean=y) for y in (1, 2))
     both = [row for pair in zip(one[1:], two, strict=False) for row in pair]
-    (note,) = only(write_csv(tmp_path / "a.csv", both)).notes
+    note, left_out = only(write_csv(tmp_path / "a.csv", both)).notes
+    assert left_out.startswith("`entropy` and 1 more: ")
+    assert "are left out, because of equal steps the last value counts" in left_out
     assert note.startswith("`entropy` and 1 more: steps go back 59 times")
     assert "may be two runs" in note
 

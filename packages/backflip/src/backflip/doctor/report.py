@@ -42,11 +42,11 @@ def all_in_words(diagnoses: Sequence[Diagnosis]) -> str:
 def in_words(diagnosis: Diagnosis) -> str:
     """Return a diagnosis as text."""
     parts = [_facts(diagnosis.log), diagnosis.verdict]
+    parts += [f"note: {harmless(note)}" for note in diagnosis.log.notes]
     parts += [_finding(diagnosis.log, one, "finding") for one in diagnosis.findings]
     parts += [_finding(diagnosis.log, one, "warning") for one in diagnosis.warnings]
     parts += [_finding(diagnosis.log, one, "remark") for one in diagnosis.remarks]
     parts += [part for part in (_causes(diagnosis), _fine(diagnosis), _open(diagnosis)) if part]
-    parts += [f"note: {harmless(note)}" for note in diagnosis.log.notes]
     return "\n\n".join(parts)
 
 

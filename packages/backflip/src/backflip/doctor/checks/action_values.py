@@ -287,7 +287,7 @@ CHECKS = (
         "convention",
         "Episodes end and nothing is learned from them: the run is shorter than the wait before "
         "the first gradient step, or nothing calls for one.",
-        {"replay": 0.9, "steps-too-small": 0.3},
+        {"replay": 0.9},
         "Stable-Baselines3 issue 526: its own example did this",
         limit=0.5,
         algorithms=OFF_POLICY,

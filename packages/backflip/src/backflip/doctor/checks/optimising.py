@@ -23,6 +23,8 @@ ALWAYS_FINITE = (
     *("critic_grad_norm", "actor_grad_norm", "value_grad_norm", "update_ratio", "reward_mean"),
     *("value_mean", "advantage_mean", "temperature", "obs_abs_mean", "learning_rate"),
 )
+# Libraries that log a return only when episodes have ended; others log NaN until one does.
+LOG_FINITE_RETURNS = ("sb3", "cleanrl", "monitor")
 _GRADIENTS = ("grad_norm", "critic_grad_norm", "value_grad_norm")
 _KARPATHY = "A. Karpathy, Building makemore: log10 of updates over parameters is near -3"
 _TOO_LARGE = {"steps-too-large": 0.7, "reward-scale": 0.4, "value-targets": 0.3}
@@ -34,7 +36,8 @@ def _not_finite(log: Log) -> Running | None:
     NaNs before the first number stand for a value that there is not yet. They count if no number
     follows in the first 20 % of the budget.
     """
-    found = [log.signals[name] for name in ALWAYS_FINITE if log.has(name)]
+    returns = ("episode_return_mean",) if log.library in LOG_FINITE_RETURNS else ()
+    found = [log.signals[name] for name in (*ALWAYS_FINITE, *returns) if log.has(name)]
     if not found:
         return None
     begins = log.end < EARLY * log.budget

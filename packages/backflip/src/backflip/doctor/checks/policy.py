@@ -296,7 +296,7 @@ CHECKS = (
         "below",
         "identity",
         "The estimate (ρ - 1) - log ρ cannot be negative: it is computed wrongly.",
-        {"acting-and-learning-disagree": 0.3, "logging": 0.9, "actions": 0.2},
+        {"logging": 0.98},
         _JONES,
         limit=-ROUNDING,
         algorithms=("ppo",),

@@ -62,13 +62,16 @@ def _ends_low(log: Log) -> Running | None:
 def _no_progress(log: Log) -> Running | None:
     """Return the best rise of the return over its first values, in its noise.
 
-    A run that learns late is judged by where it ends, and not by its half.
+    At least in the error of two means of few episodes, as the best of many such means lies above
+    the first. A run that learns late is judged by where it ends, and not by its half.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.05)
     if len(found.x) < 10:
         return None
-    rise = (found.value - _first(signal)) / noise_of(signal, found)
+    width = window_of(log, signal, 0.05)
+    noise = max(noise_of(signal, found), error_of_change(log, signal, width))
+    rise = (found.value - _first(signal)) / noise
     return or_none(after(log, LATE, Running(found.x, np.full(len(rise), np.fmax.reduce(rise)))))
 
 

@@ -232,8 +232,8 @@ CHECKS = (
         ("explained_variance",),
         "below",
         "convention",
-        "Values are no better than a constant. Where rewards are rare, a healthy training looks "
-        "the same.",
+        "Values are no better than a constant, and worse where this is below 0. Where rewards are "
+        "rare, a healthy training looks the same.",
         {
             "values-do-not-learn": 0.9,
             "value-targets": 0.3,

@@ -76,7 +76,7 @@ def named(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Named:
         if ours not in found or name in mapping:
             found[ours] = _signal(name, series, factor, how)
     used = [name for name in short if name in {one.logged_as for one in found.values()}]
-    notes = _going_back(short, used) or _left_out(short, used, found)
+    notes = (*_going_back(short, used), *_left_out(short, used, found))
     return Named(library or "unknown", found, tuple(unknown[:_MOST_UNKNOWN]), notes)
 
 
