@@ -210,6 +210,23 @@ def test_a_return_is_a_number_once_there_was_one(library):
         assert ("NN-NAN" in found) == (library != "backflip")
 
 
+def test_usual_settings_are_no_evidence_against_steps_that_are_too_large():
+    kl = log("ppo", {"clip_range": 0.2}, approx_kl=0.35)
+    usual = log("ppo", {"clip_range": 0.2}, approx_kl=0.35, learning_rate=3e-4)
+    of_both = [{one.cause.id: one.probability for one in diagnose(of).causes} for of in (kl, usual)]
+    assert of_both[0]["steps-too-large"] == pytest.approx(of_both[1]["steps-too-large"])
+    assert max(of_both[1], key=of_both[1].get) == "steps-too-large"
+
+
+@pytest.mark.parametrize(
+    ("labels", "ties", "found"), [(9, 9, False), (10, 10, True), (20, 19, False), (60, 59, True)]
+)
+def test_few_answers_are_enough_if_all_are_ties(labels, ties, found):
+    answers = {"reward_model_labels": float(labels), "reward_model_ties": float(ties)}
+    warnings = {one.check.id for one in diagnose(log("ppo", **answers)).warnings}
+    assert ("RM-TIES" in warnings) == found
+
+
 def test_a_negative_kl_says_that_it_is_computed_wrongly():
     first = diagnose(log("ppo", approx_kl=-0.03)).causes[0]
     assert (first.cause.id, first.probability > 0.8) == ("logging", True)

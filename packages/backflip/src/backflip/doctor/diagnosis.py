@@ -197,11 +197,14 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
     P(c) is the share that `priors` gives. P(check i | c) is what the check states for the cause if
     it found something, or 1 minus that; a check that does not name the cause finds something by
     chance, and a remark as often as in healthy runs. τ_i is `TRUST`, times `SILENT` if the check
-    found nothing and is not conclusive: many signs of a cause are there only sometimes.
+    found nothing and is not conclusive: many signs of a cause are there only sometimes. A setting
+    that is not absurd says nothing: usual learning rates can be too large for a task.
     """
     possible = [cause for cause in CAUSES if cause.is_possible(log)]
     weights = np.log(priors(possible, log.expected))
     for one in measured:
+        if one.check.kind == "setting" and not one.is_found:
+            continue
         for place, cause in enumerate(possible):
             chance = one.check.causes.get(cause.id, by_chance(one.check))
             seen = chance if one.is_found else 1.0 - chance

@@ -3,10 +3,11 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import Log, Signal
+from backflip.doctor.log import Log, Signal, Values
 from backflip.doctor.measures import WRONG, largest, largest_of, or_none, together
 
 ENOUGH = 50  # labels
+ENOUGH_TIES = 10  # if there is no other answer
 ONE_KEY = 6.0  # deviations: by chance once in 500 million answers
 SHARE_DECIDED = 0.05
 ALARM = 20.0  # e-value; see docs/reward-alarm.md
@@ -36,10 +37,14 @@ def _gap(log: Log) -> Running | None:
 
 
 def _ties(log: Log) -> Running | None:
+    """Return the share of decided answers, of enough answers, or if some answers are all ties."""
     labels, ties = log.signals["reward_model_labels"], log.signals["reward_model_ties"]
-    found = together(
-        ties, labels, lambda one, count: np.where(count >= ENOUGH, 1.0 - one / count, np.nan)
-    )
+
+    def decided(ties: Values, count: Values) -> Values:
+        counts = (count >= ENOUGH) | ((count >= ENOUGH_TIES) & (ties == count))
+        return np.where(counts, 1.0 - ties / count, np.nan)
+
+    found = together(ties, labels, decided)
     return or_none(Running(found.x, found.y))
 
 
@@ -101,7 +106,7 @@ CHECKS = (
     Check(
         "RM-TIES",
         "almost all answers are ties",
-        f"share of decided answers, from {ENOUGH} labels on",
+        f"share of decided answers, from {ENOUGH} labels on, or {ENOUGH_TIES} if all are ties",
         _ties,
         ("reward_model_labels", "reward_model_ties"),
         "below",
