@@ -152,6 +152,8 @@ def test_too_few_policies_for_the_stages_are_refused_in_one_line(
     only: list[SavedPolicy] = checkpoints(run, 3)[-1:]
     with pytest.raises(UsageError, match=r"can show 2 stages, not 3: try --stages 2"):
         chosen_stages(run, only, 3, 3)
+    assert len(chosen_stages(run, only, 3, None)) == 2
+    assert len(chosen_stages(run, checkpoints(run, 3), 3, None)) == 3
     for more, says in (
         (["--save", "x.png"], "`x.png` must end in .webp or .gif"),
         (["--stages", "1"], "`--stages` must be a whole number from 2"),

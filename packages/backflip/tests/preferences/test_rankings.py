@@ -269,7 +269,9 @@ def test_a_wrong_ranking_is_one_line(returned: Any, said: str) -> None:
         FunctionTeacher("own:f", saying(returned)).rank(shown(1, 2, 3), np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("returned", [None, "left", float("nan"), float("inf"), True, [1], "5"])
+@pytest.mark.parametrize(
+    "returned", [None, "left", float("nan"), float("inf"), True, [1], "5", 10**400]
+)
 def test_a_wrong_rating_is_one_line(returned: Any) -> None:
     with pytest.raises(TeacherFailed, match='expected a finite number, or "skip"; all labels'):
         FunctionTeacher("own:f", saying(returned)).rate(shown(1)[0], np.random.default_rng(0))

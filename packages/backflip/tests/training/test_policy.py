@@ -100,6 +100,15 @@ def test_a_batch_gives_the_actions_of_its_members(kind: str) -> None:
     assert policy.act(batch).shape == (5, *action.shape)
 
 
+def test_no_numbers_and_no_observations_are_refused() -> None:
+    spec = GymnasiumEnv.of("mine", lambda: gymnasium.make("CartPole-v1"), 1).spec
+    policy = Policy(saved(spec), *learner(spec))
+    with pytest.raises(UsageError, match="`obs` has numbers that are not finite"):
+        policy.act(np.full(4, np.nan))
+    with pytest.raises(UsageError, match="`obs` is empty: give one observation, or a batch"):
+        policy.act(np.zeros((0, 4)))
+
+
 @pytest.mark.parametrize(("env_id", "cells"), [("Taxi-v4", 500), ("FrozenLake-v1", 16)])
 def test_policies_act_on_discrete_observations_of_gymnasium(env_id: str, cells: int) -> None:
     """The second trains in JAX. Both look actions up in a table, so actions must be hashable."""

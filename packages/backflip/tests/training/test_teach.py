@@ -23,13 +23,14 @@ from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.registry import RewardModelFailed
 from backflip.training.build import build
-from backflip.training.initial_labels import Start, with_reward_model
+from backflip.training.initial_labels import Start, from_elsewhere, with_reward_model
 from backflip.training.query_maker import QueryMaker
 from backflip.training.session import Session
 from backflip.training.teach_config import TeachConfig, teach_settings
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.finding import find_run, list_runs
 from runshelf.store.metrics import read_metrics
+from runshelf.store.run import Run
 
 TINY = {
     "num_envs": 4,
@@ -519,6 +520,16 @@ def test_old_runs_without_the_setting_have_the_linear_model(taught):
     try:
         start = Start(reward_from=str(taught.folder))
         assert with_reward_model(start, {"phases": 3}) == {"phases": 3, "reward_model": "linear"}
+        elsewhere = Run(taught.folder, {**manifest, "env": "Acrobot-v1"})
+        env = manifest["env"]
+        assert from_elsewhere(start, Run(taught.folder, manifest)) == ""
+        assert from_elsewhere(start, elsewhere) == (
+            f"the reward model comes from run `{elsewhere.short}` of `{env}`, another environment "
+            "than `Acrobot-v1`"
+        )
+        labels = Start(labels_from=str(taught.folder))
+        assert from_elsewhere(labels, elsewhere).startswith("the labels come from run")
+        assert from_elsewhere(Start(labels_from="labels.jsonl"), elsewhere) == ""
     finally:
         path.write_text(whole)
 

@@ -313,7 +313,7 @@ def _draw_stages(run: "Run", options: argparse.Namespace) -> dict[str, Any] | No
         run,
         file,
         seed=options.seed,
-        count=options.stages or 3,
+        count=options.stages,
         seconds=options.seconds,
         on_progress=progress_lines(),
         warn=_warn,

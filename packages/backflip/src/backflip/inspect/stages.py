@@ -29,6 +29,7 @@ from runshelf.store.files import disk_errors
 from runshelf.store.run import Run
 from runshelf.store.writing import write_whole
 
+STAGES = 3  # where the user gives no number
 BETWEEN = {0.0: "before", 0.25: "a quarter", 0.5: "half way", 0.75: "three quarters", 1.0: "after"}
 
 
@@ -70,7 +71,7 @@ def draw_stages(
     file: Path,
     *,
     seed: int | None,
-    count: int,
+    count: int | None,
     seconds: float,
     on_progress: OnProgress,
     warn: Warn,
@@ -83,7 +84,7 @@ def draw_stages(
         run: a run of `train` or `teach`.
         file: the picture, ending in one of `FORMATS`.
         seed: the seed whose policies play; None for the first.
-        count: number of policies, at least 2.
+        count: number of policies, at least 2; None for three, or fewer if the run keeps fewer.
         seconds: how much of an episode is shown at most, in the environment's own time.
         on_progress: called with the current activity and its finished share.
         warn: called before the first episode if the environment cannot be drawn here.
@@ -104,7 +105,7 @@ def draw_stages(
         env_steps = max(round(seconds / view.step_seconds()), 1)
         player, movies, shown = PolicyPlayer(chosen[0][1].algorithm), list[Movie](), list[Stage]()
         for number, (name, acting) in enumerate(chosen):
-            on_progress(f"watching stage {number + 1} of {count}", number / count)
+            on_progress(f"watching stage {number + 1} of {len(chosen)}", number / len(chosen))
             played = player.play(env, jax.device_put(acting.state), 0, recorded=env_steps)
             movies.append(_movie(view, env, played))
             labels = _labels(run, seed_of(run, seed), acting.env_steps or 0)
@@ -120,7 +121,7 @@ def draw_stages(
 
 
 def chosen_stages(
-    run: Run, kept: Sequence[SavedPolicy], seed: int, count: int
+    run: Run, kept: Sequence[SavedPolicy], seed: int, count: int | None
 ) -> list[tuple[str, SavedPolicy]]:
     """Return `count` policies, evenly spaced in env steps, each with its name.
 
@@ -135,10 +136,12 @@ def chosen_stages(
     if not before_of(run).updates:
         untrained = last.algorithm.init(seed)
         every = [last._replace(state=untrained, env_steps=0), *every]
+    count = max(2, min(STAGES, len(every))) if count is None else count
     if count > len(every):
         raise UsageError(
             f"run `{run.short}` can show {plural(len(every), 'stage')}, not {count}: try --stages "
-            f"{len(every)}; runs of old versions, and of policies above 10 MB, keep only the last"
+            f"{len(every)}; short runs keep few policies, and runs of old versions, or of policies "
+            "above 10 MB, only the last"
         )
     at = np.array([one.env_steps or 0 for one in every], float)
     shares = np.linspace(0.0, 1.0, count)

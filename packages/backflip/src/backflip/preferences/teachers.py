@@ -6,6 +6,7 @@ each env step earns reward, as in CartPole, and the clip that ends where each en
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, final, runtime_checkable
@@ -229,10 +230,10 @@ class FunctionTeacher:
         rating = self._said(clip)
         if isinstance(rating, str) and rating == "skip":
             return None
-        number = isinstance(rating, int | float | np.integer | np.floating)
-        if isinstance(rating, bool) or not number or not np.isfinite(rating):
+        number = _finite(rating)
+        if number is None:
             raise self._refused(rating, 'a finite number, or "skip"')
-        return float(rating)
+        return number
 
     def _said(self, *shown: Any) -> Any:
         """Return what the function returns.
@@ -307,3 +308,14 @@ def _property(part: str, known: list[str]) -> tuple[str, float]:
         return name, float(value)
     except ValueError:
         raise UsageError(f"`{name}` of the teacher must be a number, got `{value}`") from None
+
+
+def _finite(rating: object) -> float | None:
+    """Return a finite number as a float; None for anything else."""
+    if isinstance(rating, bool) or not isinstance(rating, int | float | np.integer | np.floating):
+        return None
+    try:
+        number = float(rating)
+    except OverflowError:  # an integer of Python may be larger than any float
+        return None
+    return number if math.isfinite(number) else None

@@ -22,7 +22,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.rewards.interface import RewardModel
 from backflip.training.named_code import refuse_code_of
 from backflip.training.teach_config import saved_teaching
-from runshelf.errors import DamagedFile, UsageError
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.finding import find_run
 from runshelf.store.run import Run, open_run
 
@@ -96,6 +96,26 @@ def import_initial_labels(start: Start, store: LabelStore, seeds: Sequence[int])
     if start.labels_from and not store.imported():
         path = Path(start.labels_from)
         import_labels(store, _labels(path), seeds, path.name)
+
+
+def from_elsewhere(start: Start, run: Run) -> str:
+    """Return a note if labels or reward come from a run of another environment; else nothing.
+
+    Their arrays fit, or the run would not begin, but they may mean something else here.
+    """
+    source = Path(start.reward_from or start.labels_from)
+    if not start.reward_from and (not start.labels_from or source.suffix in FILES):
+        return ""
+    try:
+        theirs = open_run(source)
+    except UserFacingError:  # moved away since the run began
+        return ""
+    env, args = theirs.manifest["env"], theirs.config.get("env_args", {})
+    if (env, args) == (run.manifest["env"], run.config["env_args"]):
+        return ""
+    what = "the reward model comes" if start.reward_from else "the labels come"
+    other = "other arguments of" if env == run.manifest["env"] else "another environment than"
+    return f"{what} from run `{theirs.short}` of `{env}`, {other} `{run.manifest['env']}`"
 
 
 def with_reward_model(start: Start, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -62,8 +62,8 @@ class Policy:
                 evaluation action: the mode, or from pixels a sample.
 
         Raises:
-            UsageError: the observation is not in its space, or the policy is deterministic and
-                cannot be sampled.
+            UsageError: the observation is not in its space or not finite, a batch is empty, or the
+                policy is deterministic and cannot be sampled.
         """
         acts: Any = self._sample if sample else self._evaluate
         if acts is None:
@@ -79,10 +79,15 @@ class Policy:
 
     def _as_trained_on(self, obs: Any) -> tuple[np.ndarray, bool]:
         """Return observations as a batch for the algorithm, and whether there was only one."""
+        if isinstance(obs, np.ndarray) and not obs.size:
+            raise UsageError("`obs` is empty: give one observation, or a batch of at least one")
         try:
-            return learned(self._spec.own_spaces.observation, obs, self._spec.observation)
+            batch, single = learned(self._spec.own_spaces.observation, obs, self._spec.observation)
         except InvalidValue as error:
             raise UsageError(str(error)) from error
+        if not np.isfinite(batch).all():
+            raise UsageError("`obs` has numbers that are not finite")
+        return batch, single
 
 
 def acting_by_row(act: EvaluationAction) -> Callable[[Any, Any, Any], Any]:

@@ -20,11 +20,13 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, save_arrays
+from backflip.core.errors import EnvironmentFailed
 from backflip.core.paths import name_on_command_line
 from backflip.core.trees import flatten, unflatten
 from backflip.drivers.driver import Driver, Evaluation, Learner, OnUpdate, Phase
 from backflip.drivers.learning import env_steps_after
 from backflip.preferences.kept_labels import KeptLabels
+from backflip.preferences.teachers import TeacherFailed
 from backflip.training import runtime
 from backflip.training.build import Built
 from backflip.training.clock import Clock
@@ -335,7 +337,13 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Record the end of the session; convert Ctrl-C to `Interrupted`."""
+        """Record the end of the session; convert Ctrl-C to `Interrupted`.
+
+        Where code of the user failed, the command that carries the run on is said.
+        """
+        resume = f"backflip resume {name_on_command_line(self.run)}"
+        if isinstance(error, TeacherFailed | EnvironmentFailed):
+            self.reporter.say(f"once that is mended, go on with: {resume}")
         self._metrics.close()
         self._output.close()
         self.writer.__exit__(kind, error, trace)
@@ -343,7 +351,6 @@ class Session:
         if isinstance(error, KeyboardInterrupt):
             saved = has_checkpoint(self.folder / CHECKPOINT)
             kept = "all finished phases are saved" if saved else "no phase was finished"
-            resume = f"backflip resume {name_on_command_line(self.run)}"
             stopped = Ended if isinstance(error, Terminated) else Interrupted
             raise stopped(f"interrupted ({kept}); resume with: {resume}") from None
 

@@ -38,7 +38,12 @@ from backflip.training.fresh_checks import (
     health_of_checks,
     metrics_of,
 )
-from backflip.training.initial_labels import Start, import_initial_labels, initial_reward
+from backflip.training.initial_labels import (
+    Start,
+    from_elsewhere,
+    import_initial_labels,
+    initial_reward,
+)
 from backflip.training.label_pictures import write_label_pictures
 from backflip.training.memory import report_replay_memory
 from backflip.training.optimism import Optimism
@@ -189,7 +194,8 @@ class TeachRun:
         algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
         self.session.reporter.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
         demonstrated = demonstrations_in_words(self.session.run, self.config, self.due)
-        for line in [*conversions(self.driver.spec), said_of(self.session.run), demonstrated]:
+        notes = said_of(self.session.run), from_elsewhere(self.start, self.session.run)
+        for line in [*conversions(self.driver.spec), *notes, demonstrated]:
             if line:
                 self.session.reporter.say(line)
         with self.source.open(self._queried_run()) as self.answers:
