@@ -210,6 +210,15 @@ def test_a_return_is_a_number_once_there_was_one(library):
         assert ("NN-NAN" in found) == (library != "backflip")
 
 
+def test_a_policy_that_had_learnt_has_no_wrong_sign():
+    """It rises by 300, and then one update takes it below where it began."""
+    noise = np.random.default_rng(0).normal(0.0, 5.0, POINTS)
+    returns = np.where(T < 0.5, -180.0 + 600.0 * T, -250.0) + noise
+    found = diagnose(log("ppo", episode_return_mean=returns))
+    assert [one.check.id for one in found.findings] == ["ENV-DROP"]
+    assert found.causes[0].cause.id != "reward-sign"
+
+
 def test_usual_settings_are_no_evidence_against_steps_that_are_too_large():
     kl = log("ppo", {"clip_range": 0.2}, approx_kl=0.35)
     usual = log("ppo", {"clip_range": 0.2}, approx_kl=0.35, learning_rate=3e-4)
