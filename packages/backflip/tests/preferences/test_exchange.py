@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -212,6 +213,18 @@ def test_the_same_import_again_adds_nothing_but_a_new_seed_gets_all(store, other
     assert everything(other) == before
     assert import_labels(other, labels, [0, 1], "a") == 4
     assert [len(other.labelled(seed)) for seed in (0, 1)] == [3, 3]
+
+
+def test_the_same_label_with_another_answer_is_refused(store, other):
+    answered(store, ["left", "right"])
+    labels = labels_of_run(store.file.path.parent)
+    changed = [labels[0], replace(labels[1], answer="left")]
+    says = r"label 2 \(query 2\) is `left`, and the same label is already there as `right`"
+    with pytest.raises(UsageError, match=says):
+        import_labels(store, changed, [0], "a")
+    with pytest.raises(UsageError, match=r"label 4 .* is `left`, and the same label"):
+        import_labels(other, labels + changed, [0], "a")
+    assert other.counts().labels == 0
 
 
 def test_an_imported_label_that_was_undone_stays_undone(store, other):
@@ -562,6 +575,7 @@ def labels_of_run_at(path):
 
 TRAINER = """
 import os, signal, sys
+from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from backflip.preferences.labels import LabelStore, NewLabel, NewQuery

@@ -25,6 +25,7 @@ from backflip.preferences.packed_clips import BadClipError
 from runshelf.errors import UsageError
 
 Kind = tuple[tuple[int, ...], np.dtype]  # an array's shape without the clip length, and its dtype
+Identity = tuple[int, str, str, str, str]  # seed, left clip, right clip, who and when
 TRAINED_ON = ("obs", "action", "next_obs", "lived")  # arrays whose kind must match
 
 
@@ -81,12 +82,14 @@ def import_labels(
         origin: the file or run that the labels come from.
 
     Raises:
-        UsageError: the store has clips of another environment or length; nothing is added.
+        UsageError: the store has clips of another environment or length, or another answer of the
+            same person at the same time; nothing is added.
         UserFacingError: the disk is full; nothing is added.
     """
     labels = list(labels)
     check_fits(labels, *_kind_of_clips(store.file))
-    known = {_identity(label, label.seed) for label in _answered(store.file)}
+    known = {_identity(label, label.seed): label.answer for label in _answered(store.file)}
+    _refuse_other_answers(labels, known, seeds)
     return store.add_answered(
         AnsweredElsewhere(
             clips=label.packed,
@@ -104,6 +107,22 @@ def import_labels(
         for label in labels
         if label.repeats is None
     )
+
+
+def _refuse_other_answers(
+    labels: Sequence[ImportedLabel], known: Mapping[Identity, str], seeds: Iterable[int]
+) -> None:
+    """Refuse labels that are known, but with another answer: one of both was changed by hand."""
+    answers = dict(known)
+    for number, label in enumerate(labels, 1):
+        for seed in seeds if label.repeats is None else ():
+            had = answers.setdefault(_identity(label, seed), label.answer)
+            if had != label.answer:
+                raise UsageError(
+                    f"label {number} (query {label.query}) is `{label.answer}`, and the same label "
+                    f"is already there as `{had}`: leave one of them out; a corrected answer needs "
+                    "another `who`"
+                )
 
 
 def importable(labels: Iterable[ImportedLabel]) -> int:
@@ -149,7 +168,7 @@ def _attempt(label: ImportedLabel, seed: int) -> str:
     return f"import-{hashlib.sha256(json.dumps(_identity(label, seed)).encode()).hexdigest()[:57]}"
 
 
-def _identity(label: ImportedLabel, seed: int) -> tuple[int, str, str, str, str]:
+def _identity(label: ImportedLabel, seed: int) -> Identity:
     """Return what identifies an answer among those of a seed."""
     return (seed, label.left_clip, label.right_clip, label.who, label.at)
 
