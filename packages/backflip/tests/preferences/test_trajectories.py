@@ -160,6 +160,16 @@ def shuffled(fields: Fields) -> Fields:
     return {name: x[order] for name, x in fields.items()}
 
 
+def at_scale(factor: float, offset: float) -> Callable[[Fields], Fields]:
+    """Return how to change the scale and the offset of observations."""
+
+    def change(fields: Fields) -> Fields:
+        names = ("observations", "next_observations")
+        return fields | {name: factor * fields[name] + offset for name in names if name in fields}
+
+    return change
+
+
 BAD: dict[str, tuple[Callable[[Fields], Fields], str]] = {
     "no actions": (without("actions"), "`actions` is missing; the file has observations"),
     "another name": (
@@ -215,7 +225,22 @@ BAD: dict[str, tuple[Callable[[Fields], Fields], str]] = {
         "`observations` must be an array of numbers, got records",
     ),
     "shuffled": (shuffled, "steps must be in the order of their trajectories"),
+    "shuffled, of small numbers": (
+        lambda fields: at_scale(1e-5, 0.0)(shuffled(fields)),
+        "steps must be in the order of their trajectories",
+    ),
+    "shuffled, far from 0": (
+        lambda fields: at_scale(1.0, 1e4)(shuffled(fields)),
+        "steps must be in the order of their trajectories",
+    ),
 }
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1e-5, 0.0), (1.0, 1e4), (1e6, 0.0)])
+def test_steps_in_order_are_in_order_at_every_scale(
+    factor: float, offset: float, tmp_path: Path
+) -> None:
+    assert read_trajectories(saved(tmp_path, at_scale(factor, offset)(recorded())), VECTOR)
 
 
 @pytest.mark.parametrize("kind", BAD)

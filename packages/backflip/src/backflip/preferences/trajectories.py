@@ -18,9 +18,10 @@ from backflip.preferences.clips import Clip, Window, cut
 from runshelf.errors import UsageError
 
 ROWS_AT_ONCE = 4_096
-# Observations of neighbouring steps may differ by this much, as a share of their magnitude, where
-# they are stated twice.
+# Observations that are stated twice may differ by this share of a number's deviation, and of it.
 SAME = 1e-3
+ROUNDING = 1e-6
+ROWS_OF_SPREAD = 256
 
 
 class Trajectories(NamedTuple):
@@ -247,12 +248,18 @@ def _refuse_other_counts(
 
 
 def _refuse_out_of_order(obs: np.ndarray, next_obs: np.ndarray, ends: np.ndarray) -> None:
-    """Refuse steps that do not follow each other, such as those of a shuffled replay."""
+    """Refuse steps that do not follow each other, such as those of a shuffled replay.
+
+    Equal is what differs by less than a thousandth of the number's deviation, or by rounding.
+    """
+    every = max(len(obs) // ROWS_OF_SPREAD, 1)
+    spread = SAME * obs[::every][:ROWS_OF_SPREAD].astype(np.float64).std(0)
     for start in range(0, len(ends) - 1, ROWS_AT_ONCE):
         some = slice(start, min(start + ROWS_AT_ONCE, len(ends) - 1))
         left = next_obs[some].astype(np.float64)
         right = obs[some.start + 1 : some.stop + 1].astype(np.float64)
-        near = np.isclose(left, right, rtol=SAME, atol=SAME).reshape(len(left), -1).all(1)
+        near = np.abs(left - right) <= spread + ROUNDING * np.abs(right)
+        near = near.reshape(len(left), -1).all(1)
         wrong = np.flatnonzero(~near & ~ends[some])
         if wrong.size:
             step = start + int(wrong[0])
