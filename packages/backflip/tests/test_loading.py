@@ -44,6 +44,8 @@ def test_a_run_is_found_by_all_its_names(
     assert backflip.load_run("latest").run == trained.run
     with pytest.raises(UsageError, match="no run"):
         backflip.load_run("nothing")
+    with pytest.raises(UsageError, match="a run must be its id, name or folder, got None"):
+        backflip.load_run(None)
     with pytest.raises(UsageError, match="has no seed 9; it has 3, 4"):
         backflip.load_policy("latest", 9)
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from backflip.core.paths import default_home
+from runshelf.errors import UsageError
 from runshelf.store.finding import find_run
 from runshelf.store.run import Run
 from runshelf.store.series import Series, metric_names, read_series
@@ -158,4 +159,6 @@ def load_reward(
 def _find(run: str | Path, home: str | Path | None) -> Run:
     if isinstance(run, Path):
         run = str(run.absolute())
+    if not isinstance(run, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"a run must be its id, name or folder, got {run!r}")
     return find_run(default_home() if home is None else Path(home), run)

@@ -85,6 +85,12 @@ def test_a_teacher_who_always_errs_names_the_other_side():
     assert share_of_left(SimulatedTeacher(mistake=1.0), rewards(1), rewards(0)) == 0
 
 
+def test_a_temperature_must_be_finite():
+    for temperature in (np.inf, 1e308):
+        with pytest.raises(UsageError, match=r"`temperature` of the teacher must lie in \[0.0, 1e"):
+            SimulatedTeacher(temperature=temperature)
+
+
 @pytest.mark.parametrize("temperature", [0.5, 2.0])
 def test_the_boltzmann_choice_has_its_odds(temperature):
     teacher = SimulatedTeacher(temperature=temperature)

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from packages.backflip.tests.conformance.teacher import check_teacher
 from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.envs.registry import make_native
+from backflip.preferences import program_source
+from backflip.preferences.answer_source import QueriedRun
 from backflip.preferences.clips import cut, windows
 from backflip.preferences.drawer import Drawer
-from backflip.preferences.labels import LabelStore
+from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.preferences.teacher_query import TeacherQuery, shown_clip
-from backflip.preferences.teachers import TeacherFailed, parse_teacher
+from backflip.preferences.teachers import SimulatedTeacher, TeacherFailed, parse_teacher
 from backflip.training.build import build
 from runshelf.errors import UsageError
 from runshelf.store.finding import find_run
@@ -91,6 +94,31 @@ def test_a_function_that_answers_as_the_oracle_teaches_the_same(tmp_path, own):
     assert_same(saved(oracle.folder), saved(function.folder))
     with LabelStore.open(function.folder / "labels.sqlite") as store:
         assert {pair.who for pair in store.labelled(0)} == {f"{own}:prefer"}
+
+
+def test_the_time_of_a_slow_teacher_is_that_of_answers(tmp_path):
+    clip = {"reward": np.ones(4, np.float32), "obs": np.zeros((4, 2), np.float32)}
+    booked, clock = [], [0.0]
+
+    class Slow(SimulatedTeacher):
+        def answer(self, query, rng):
+            clock[0] += 2.0
+            return "left"
+
+    with LabelStore.open(tmp_path / "labels.sqlite") as store, pytest.MonkeyPatch.context() as m:
+        store.add_queries([NewQuery(0, clip, clip, 100) for _ in range(3)])
+        m.setattr(program_source, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+        m.setattr(program_source.ProgramAnswers, "_shown", lambda *_: None)
+        drawer = Drawer(tmp_path, "CartPole-v1", {}, make_native("CartPole-v1").spec)
+        run = QueriedRun(
+            tmp_path, "CartPole-v1", [0], store, drawer, 1, [3], 3, print, print,
+            lambda name: booked.append((name, clock[0])),
+        )  # fmt: skip
+        answers = program_source.ProgramAnswers(Slow(), run)
+        assert answers.remaining_seconds(5) == 0
+        answers.wait_for_labels(0)
+        assert booked == [("train", 0.0), ("answers", 6.0)]
+        assert answers.remaining_seconds(5) == 10
 
 
 @pytest.mark.medium

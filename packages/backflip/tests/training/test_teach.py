@@ -322,6 +322,8 @@ def test_skipped_queries_are_not_trained_on(tmp_path, skip):
             assert len(store.labelled(seed)) == LABELS - counts.skip
             if skip == 1e9:
                 assert counts.skip == LABELS
+    said = (result.folder / "output.log").read_text()
+    assert (f"all {2 * LABELS} answers are `skip`: no reward was learned" in said) == (skip == 1e9)
     assert all(np.isfinite(array).all() for array in saved(result.folder).values())
 
 

@@ -95,6 +95,7 @@ class ProgramAnswers:
     def __init__(self, teacher: Teacher, run: QueriedRun) -> None:
         self._teacher, self._run = teacher, run
         self._told = -math.inf  # when the progress last said what is waited for
+        self._seconds, self._answered = 0.0, 0  # of this process
 
     def set_status(self, doing: Doing, expected_seconds: float | None = None, **facts: Any) -> None:
         """Do nothing: a program is not shown any status."""
@@ -105,17 +106,22 @@ class ProgramAnswers:
         Raises:
             UserFacingError: the teacher failed; its earlier answers are saved.
         """
+        self._run.book_time("train")
+        began, before = time.monotonic(), self._run.store.counts().labels
         for seed in self._run.seeds:
             self._answer_sets(seed)
             self._answer(seed)
+        self._seconds += time.monotonic() - began
+        self._answered += self._run.store.counts().labels - before
+        self._run.book_time("answers")
 
     def enough(self) -> bool:
         """Return False: a program uses the whole budget."""
         return False
 
     def remaining_seconds(self, queries: int) -> float:
-        """Return 0: the speed of a program is unknown, and most are fast."""
-        return 0.0
+        """Return how long the answers will take at the mean speed so far; 0 before the first."""
+        return queries * self._seconds / self._answered if self._answered else 0.0
 
     def _answer_sets(self, seed: int) -> None:
         """Rank or rate the open sets of one seed; random numbers depend only on the seed."""

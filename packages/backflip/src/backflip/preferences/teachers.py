@@ -80,6 +80,9 @@ class TeacherFailed(UserFacingError):
     """A user's function raised an exception or returned an invalid answer."""
 
 
+HOTTEST = 1e30  # largest temperature: answers are random long before, and sums stay finite
+
+
 @dataclass(frozen=True)
 class SimulatedTeacher:
     """A teacher that compares true returns, with typical human errors; the defaults have none.
@@ -115,7 +118,7 @@ class SimulatedTeacher:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        limits = {"mistake": (0.0, 1.0), "temperature": (0.0, np.inf), "tie": (0.0, np.inf)}
+        limits = {"mistake": (0.0, 1.0), "temperature": (0.0, HOTTEST), "tie": (0.0, np.inf)}
         limits |= {"myopia": (0.0, 1.0), "skip": (-np.inf, np.inf)}
         for name, (low, high) in limits.items():
             value = getattr(self, name)

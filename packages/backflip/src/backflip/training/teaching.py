@@ -235,6 +235,7 @@ class TeachRun:
                 episodes, self.driver.spec.longest_episode
             ),
         )
+        self._say_if_all_are_skips()
         measures = read_measures(self.session.folder)
         result = self.session.finish(
             evaluation,
@@ -249,6 +250,13 @@ class TeachRun:
         result = with_more(result, self.session.run)
         self.answers.set_status("finished", result=result.summary(), more=result.more)
         return result
+
+    def _say_if_all_are_skips(self) -> None:
+        """Say that nothing was learned if every answer is `skip`."""
+        counts = self.store.counts()
+        if counts.labels and counts.labels == counts.skip:
+            what = f"all {counts.labels} answers are `skip`: no reward was learned from them"
+            self.session.reporter.say(what)
 
     def _who_answers(self) -> str:
         if not self.asks:
