@@ -15,8 +15,8 @@ from runshelf.received_json import parse_record
 from runshelf.store.records import from_json, to_json
 from runshelf.store.run import Run
 
-# Not `learners.episode_length`: it is NaN in episodes that do not count, see `training_episodes`.
-FINITE_WHEN_SAVED = ("learners.algorithm.", "learners.episode_return")
+FINITE_WHEN_SAVED = ("learners.algorithm.", "learners.episode_")
+LENGTH = "learners.episode_length"  # NaN in episodes that do not count, see `training_episodes`
 
 
 class Checkpoint(NamedTuple):
@@ -88,8 +88,10 @@ def _refuse_nonfinite_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> No
         DamagedFile: an array holds a number that is not finite.
     """
     for name, array in arrays.items():
-        learnt = name.startswith(FINITE_WHEN_SAVED) and array.dtype.kind == "f"
-        if learnt and not np.isfinite(array).all():
+        if not name.startswith(FINITE_WHEN_SAVED) or array.dtype.kind != "f":
+            continue
+        sound = ~np.isinf(array) if name == LENGTH else np.isfinite(array)
+        if not sound.all():
             raise DamagedFile(f"`{path}` is damaged: `{name}` is not finite; start a new run")
 
 
