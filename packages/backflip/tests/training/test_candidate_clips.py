@@ -18,6 +18,7 @@ from backflip.training.candidate_clips import (
 from backflip.training.query_choice import Known
 from backflip.training.query_maker import QueryMaker
 from backflip.training.teach_config import TeachConfig
+from runshelf.errors import UserFacingError
 
 LENGTH = 10
 
@@ -175,6 +176,24 @@ def test_the_first_queries_show_rare_clips_of_the_random_policy(recorded):
     usual = np.mean([obs.tobytes() in known for obs in store.clips])
     assert len(store.clips) == 100
     assert usual == 1 if recorded else 0.3 < usual < 0.8
+
+
+@pytest.mark.parametrize(
+    ("length", "advice"),
+    [
+        (20, "start a new run with --set clip_length=10"),
+        (3, "start a new run with --set clip_length=2"),
+        (2, "its episodes are too short to be compared in clips"),
+    ],
+)
+def test_episodes_without_two_clips_fail_with_a_length_that_may_fit(length, advice):
+    config = TeachConfig(clip_length=length)
+    options = {"shows_clips": False, "say": print}
+    maker = QueryMaker("x", config, None, KeptQueries(), None, lambda: False, **options)
+    says = f"`x` have fewer than two clips of {length} env steps: {advice}$"
+    with pytest.raises(UserFacingError, match=says) as failed:
+        maker.add_queries(0, [], None, Known(0, None), 2, 0)
+    assert failed.value.exit_status == 1
 
 
 def test_queries_without_a_clip_of_the_agent_are_told_once():

@@ -30,7 +30,7 @@ from backflip.training.candidate_clips import (
 from backflip.training.fresh_pairs import ChosenPair, FreshPairs
 from backflip.training.query_choice import Known, QueryChoice
 from backflip.training.teach_config import SHORTEST_CLIP, TeachConfig
-from runshelf.errors import UsageError
+from runshelf.errors import UserFacingError
 
 FRESH = 2  # separates the random numbers of fresh pairs from those that choose other clips
 
@@ -208,7 +208,7 @@ class QueryMaker:
         The first are from the record.
 
         Raises:
-            UsageError: there are fewer than two.
+            UserFacingError: there are fewer than two.
         """
         clips, found = list(random_clips), Found([], [])
         own = self.random_policy.get(seed)
@@ -226,13 +226,18 @@ class QueryMaker:
             if count and not found.clips:
                 self._say_no_clips(len(record.terminated))
         if len(clips) < 2:
-            length = self._config.clip_length
-            raise UsageError(
-                f"the rollouts of `{self._env_id}` have fewer than two clips of {length} env "
-                f"steps; try --set clip_length={max(2, length // 2)}"
-            )
+            raise UserFacingError(self._too_short())
         unknown = [UNKNOWN] * (len(clips) - len(found.begins))
         return clips, np.array([*found.begins, *unknown]), len(found.clips)
+
+    def _too_short(self) -> str:
+        """Return why there is nothing to ask about: found when the run has already begun."""
+        length = self._config.clip_length
+        why = f"the rollouts of `{self._env_id}` have fewer than two clips of {length} env steps"
+        if length <= SHORTEST_CLIP:
+            return f"{why}: its episodes are too short to be compared in clips"
+        shorter = max(SHORTEST_CLIP, length // 2)
+        return f"{why}: start a new run with --set clip_length={shorter}"
 
     def _say_no_clips(self, env_steps: int) -> None:
         """Say once that there are no clips of the agent, whose record has so many env steps."""
