@@ -21,7 +21,7 @@ class RandomPolicy(NamedTuple):
     """Clips of random actions.
 
     Attributes:
-        first: the start of an episode of the first seed; None if no episode is long enough.
+        first: the start of an episode, of the first seed with a long enough one; None without any.
         clips: of each seed.
     """
 

@@ -339,11 +339,11 @@ class Session:
     ) -> None:
         """Record the end of the session; convert Ctrl-C to `Interrupted`.
 
-        Where code of the user failed, the command that carries the run on is said.
+        If code of the user failed, the command that continues the run is printed.
         """
         resume = f"backflip resume {name_on_command_line(self.run)}"
         if isinstance(error, TeacherFailed | EnvironmentFailed):
-            self.reporter.say(f"once that is mended, go on with: {resume}")
+            self.reporter.say(f"fix that, then continue with: {resume}")
         self._metrics.close()
         self._output.close()
         self.writer.__exit__(kind, error, trace)
