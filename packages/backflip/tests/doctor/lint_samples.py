@@ -170,6 +170,16 @@ def by_place(env, critic, gamma):
         last_value = rewards[t] + gamma * last_value * (1 - dones[t])  # here
     return last_value
 """,
+        """
+import torch
+def collect(env, buf):
+    o, r, terminated, truncated, _ = env.step(0)
+    done = terminated | truncated
+    buf.append((o, 0, r, o, done))  # here
+def update(buf, q, gamma):
+    o, a, r, o2, d = map(torch.as_tensor, zip(*buf))
+    return r + gamma * (~d) * q(o2).max(1)[0]
+""",
     ],
     "L02": [
         """
@@ -271,6 +281,17 @@ while True:
     done = done.tolist()
     old = new
 """,
+        """
+import gymnasium as gym
+def collect(buf):
+    envs = gym.make_vec("CartPole-v1", num_envs=4)
+    obs, _ = envs.reset()
+    while True:
+        action = envs.action_space.sample()
+        after, reward, terminated, truncated, _ = envs.step(action)
+        buf.add((obs, action, reward, after, terminated))  # here
+        obs = after
+""",
     ],
     "L05": [
         """
@@ -360,6 +381,29 @@ def update(q_net, opt, s, a, r, s2, gamma):
     opt.zero_grad()
     loss.backward()
 """,
+        """
+import torch
+criterion = torch.nn.SmoothL1Loss()
+def update(policy_net, optimizer, states, actions, rewards, states_, GAMMA):
+    value = policy_net(states).gather(1, actions)
+    following = policy_net(states_).max(1)[0]
+    expected = (following * GAMMA) + rewards  # here
+    loss = criterion(value, expected.unsqueeze(1))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        """
+import jax
+import jax.numpy as jnp
+def loss(params, apply, batch):
+    o, a, r, o2, d = batch
+    q = apply(params, o)[jnp.arange(len(a)), a]
+    following = apply(params, o2).max(-1)
+    target = r + 0.99 * (1 - d) * following  # here
+    return ((q - target) ** 2).mean()
+gradient = jax.grad(loss)
+""",
     ],
     "L06": [
         """
@@ -418,6 +462,14 @@ def loss(q, target_q, b, gamma):
     chosen = q(b.obs).gather(1, b.action.unsqueeze(1))
     chosen.squeeze_(1)
     return F.mse_loss(chosen, b.reward + gamma * best)  # here
+""",
+        """
+import torch
+def loss(net, s, a, r, s2, gamma):
+    q = net(s).gather(1, a.unsqueeze(1))
+    with torch.no_grad():
+        y = r + gamma * net(s2).max(1)[0]
+    return torch.nn.SmoothL1Loss()(q, y)  # here
 """,
     ],
     "L07": [
@@ -739,6 +791,36 @@ class Critic(nn.Module):
         layers = [nn.Linear(size, 64), nn.ReLU(), nn.Linear(64, 1), nn.ReLU()]  # here
         self.q1 = nn.Sequential(*layers)
 """,
+        """
+import torch.nn as nn
+class QNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(4, 64),
+            nn.ReLU(),
+            nn.Linear(64, 2),
+            nn.ReLU(),  # here
+        )
+    def forward(self, x):
+        return self.net(x)
+""",
+        """
+import torch.nn as nn
+import torch.nn.functional as F
+class DQN(nn.Module):
+    def __init__(self, n, m):
+        super().__init__()
+        self.l1 = nn.Linear(n, 64)
+        self.l2 = nn.Linear(64, m)
+    def forward(self, x):
+        x = F.relu(self.l1(x))
+        return F.relu(self.l2(x))  # here
+""",
+        """
+import torch.nn as nn
+q_net = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2), nn.Sigmoid())  # here
+""",
     ],
     "L11": [
         """
@@ -790,6 +872,13 @@ def act(q, state, rng):
         action = max(q[state].values())  # here
     return action
 """,
+        """
+import torch
+def act(q, obs, env):
+    with torch.no_grad():
+        a = q(obs).max().item()  # here
+    return env.step(int(a))
+""",
     ],
     "L12": [
         """
@@ -835,6 +924,11 @@ class Agent:
 epsilon = 0.1
 for episode in range(100):
     epsilon = min(1.0, 0.01 + epsilon)  # here
+""",
+        """
+eps = 0.1
+for _ in range(10):
+    eps = min(1.0, eps * 1.1)  # here
 """,
     ],
     "L13": [
@@ -1492,6 +1586,16 @@ def without_a_value(env, critic, gamma, lam, deltas):
         total = entry[2] + gamma * critic(entry[0]) * (1 - entry[1])
     return R, advantage, total
 """,
+        """
+import torch
+def collect(env, buf):
+    o, r, terminated, truncated, _ = env.step(0)
+    done = terminated | truncated
+    buf.append((o, 0, r, o, terminated, done))
+def update(buf, q, gamma):
+    o, a, r, o2, d, last = map(torch.as_tensor, zip(*buf))
+    return r + gamma * (~d) * q(o2).max(1)[0]
+""",
     ],
     "L02": [
         """
@@ -1738,6 +1842,18 @@ def update(q_net, target_net, opt, s, a, r, s2, gamma):
         F.mse_loss(q, r + gamma * q_net(s2).max(1).values)
     return error.detach()
 """,
+        """
+import torch
+criterion = torch.nn.SmoothL1Loss()
+def update(policy_net, target_net, optimizer, states, actions, rewards, states_, GAMMA):
+    value = policy_net(states).gather(1, actions)
+    following = target_net(states_).max(1)[0]
+    expected = (following * GAMMA) + rewards
+    loss = criterion(value, expected.unsqueeze(1))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
     ],
     "L06": [
         """
@@ -1783,6 +1899,14 @@ def loss(q, target_q, b, gamma):
     other.resize_(32)
     row = target_q(b.next_obs).max(1)[0]
     return F.mse_loss(chosen, b.reward + gamma * best) + F.mse_loss(other, row)
+""",
+        """
+import torch
+def loss(net, s, a, r, s2, gamma):
+    q = net(s).gather(1, a.unsqueeze(1)).squeeze(1)
+    with torch.no_grad():
+        y = r + gamma * net(s2).max(1)[0]
+    return torch.nn.SmoothL1Loss()(q, y)
 """,
     ],
     "L07": [
@@ -2103,6 +2227,38 @@ class DuelingQNet(nn.Module):
     def made(self, x):
         return nn.functional.relu(nn.LayerNorm(64)(x))
 """,
+        """
+import torch.nn as nn
+import torch.nn.functional as F
+class QNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU())
+        self.gate = nn.Sequential(nn.Linear(64, 1), nn.Sigmoid())
+        self.out = nn.Linear(64, 2)
+    def embed(self, x):
+        return F.relu(self.out(x))
+    def forward(self, x):
+        x = self.net(x)
+        return self.gate(x) * self.out(x)
+q_features = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU())
+""",
+        """
+import torch.nn as nn
+import torch.nn.functional as F
+class DQNEncoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l1 = nn.Linear(4, 64)
+    def forward(self, x):
+        return F.relu(self.l1(x))
+class CategoricalDQN(nn.Module):
+    def __init__(self, atoms):
+        super().__init__()
+        self.l1 = nn.Linear(4, atoms)
+    def forward(self, x):
+        return F.softmax(self.l1(x), dim=-1)
+""",
     ],
     "L11": [
         """
@@ -2144,6 +2300,14 @@ def act(q, state):
     return action
 def greedy(q_values):
     return max(enumerate(q_values), key=lambda pair: pair[1])[0]
+""",
+        """
+import torch
+def act(q, obs, env):
+    with torch.no_grad():
+        best = q(obs).max().item()
+        a = q(obs).argmax().item()
+    return env.step(int(a)), best
 """,
     ],
     "L12": [
@@ -2192,6 +2356,11 @@ def sweep():
     while epsilon < 1:
         evaluate(epsilon)
         epsilon = epsilon + 0.1
+""",
+        """
+eps = 0.1
+for _ in range(10):
+    eps = min(0.3, eps * 1.1)
 """,
     ],
     "L13": [

@@ -3,6 +3,7 @@
 from backflip.doctor.lint.rule import Rule
 from backflip.doctor.lint.rules import (
     budgets,
+    choosing,
     ends,
     exploring,
     forward_returns,
@@ -31,6 +32,7 @@ _FILES = (
     optimising,
     modes,
     heads,
+    choosing,
     exploring,
     budgets,
     rewards,

@@ -15,6 +15,8 @@ VALUED = (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)  # assignments to one tar
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 CONVERTED = ("float", "int", "bool", "long", "to", "type", "astype", "cpu", "numpy", "item")
 MADE_FROM = ("as_tensor", "tensor", "Tensor", "FloatTensor", "asarray", "array", "from_numpy")
+STATES = ("s", "o", "ob", "obs", "state", "states", "observation", "observations")
+NEXT = ("_", "2", "_2", "p", "_p")  # what follows the name of a state in that of the next one
 INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
 
@@ -410,6 +412,20 @@ def _factors(node: ast.expr) -> list[ast.expr]:
 def _is_usual_discount(node: ast.expr) -> bool:
     value = number(node) if isinstance(node, ast.Constant) else None
     return value is not None and SMALLEST_DISCOUNT <= value < 1
+
+
+def is_of_next(node: ast.AST) -> bool:
+    """Return whether code names the next state: `next_obs`, `obs_prime`, `states_` or `s2`."""
+    return any(_is_next(name.rpartition(".")[2].lower()) for name in names_in(node)) or any(
+        _is_next(one.value.lower())
+        for one in ast.walk(node)
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+    )
+
+
+def _is_next(name: str) -> bool:
+    state, mark = name.rstrip("_2p"), name[len(name.rstrip("_2p")) :]
+    return has_word(name, "next", "prime", "new_") or (mark in NEXT and state in STATES)
 
 
 def calls_method(call: ast.Call, name: str) -> bool:

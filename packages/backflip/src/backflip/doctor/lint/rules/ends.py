@@ -19,7 +19,7 @@ from backflip.doctor.lint.source import (
 
 FINAL = ("final_info", "final_observation")
 KEEPS_LAST = ("final_obs", "terminal_observation", "AutoresetMode", "real_next_obs")
-BUFFERS = ("buffer", "replay", "memory", "transitions")
+BUFFERS = ("buf", "replay", "memory", "transitions")
 STORES = ("add", "push", "append", "store", "add_batch", "insert")
 
 
@@ -91,7 +91,7 @@ def _autoreset_rows(source: Source) -> Iterator[Hit]:
     for scope in source.scopes:
         after = _next_observations(scope, vectors)
         for call, _ in source.calls(scope):
-            given = any(written(one) in after for one in arguments(call))
+            given = any(written(one) in after for one in stored_by(call))
             if stores(call) and given and not _leaves_rows_out(source, scope, call, vectors):
                 seen = (
                     "the replay gets the observation after the reset as the successor of the last"
@@ -187,6 +187,15 @@ def _conditions(source: Source, node: ast.AST) -> Iterator[ast.expr]:
 def _skips(statement: ast.stmt) -> TypeGuard[ast.If]:
     """Return whether a statement goes on with the next turn of a loop, where a test holds."""
     return isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Continue)
+
+
+def stored_by(call: ast.Call) -> list[ast.expr]:
+    """Return what a call stores: its arguments, or the parts of its only one, a tuple."""
+    match arguments(call):
+        case [ast.Tuple(elts=parts)]:
+            return parts
+        case given:
+            return given
 
 
 def stores(call: ast.Call) -> bool:

@@ -99,9 +99,18 @@ def _factor(node: ast.AST) -> ast.expr | None:
         case ast.AugAssign(target=target, op=ast.Mult(), value=value) if _is_epsilon(target):
             return value
         case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
-            return _beside(value, written(target), ast.Mult)
+            return None if _is_bounded(value) else _beside(value, written(target), ast.Mult)
         case _:
             return None
+
+
+def _is_bounded(value: ast.expr) -> bool:
+    """Return whether a value stays below a bound below 1, so that it grows on purpose."""
+    match value:
+        case ast.Call(func=ast.Name(id="min"), args=sides):
+            return any((number(one) or 1.0) < 1 for one in sides)
+        case _:
+            return False
 
 
 def _beside(value: ast.expr, name: str, op: type[ast.operator]) -> ast.expr | None:

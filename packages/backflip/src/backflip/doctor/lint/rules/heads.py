@@ -1,4 +1,4 @@
-"""L09, L10, L11: what comes out of networks, and how actions are chosen from it."""
+"""L09, L10: what comes out of networks."""
 
 import ast
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ from backflip.doctor.lint.source import (
     made_by,
     names_in,
     number,
-    unconverted,
     walk,
     written,
 )
@@ -25,11 +24,9 @@ CROSS_ENTROPIES = (
     "softmax_cross_entropy",
     "softmax_cross_entropy_with_integer_labels",
 )
+PARTS = ("feature", "body", "trunk", "encoder", "base", "torso", "hidden", "stem", "embed")
 SHARES = ("atom", "quantile", "bins", "support")  # outputs are probabilities of values then
 FORWARD = ("forward", "__call__")
-ACTIONS = ("action", "actions", "act")
-CHOOSERS = ("act", "choose_action", "select_action", "get_action", "greedy_action", "greedy")
-DRAWS = ("randint", "randrange", "integers", "choice", "sample")
 ACTIVATIONS = ("ReLU", "Softmax", "Tanh", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
 
 
@@ -231,18 +228,34 @@ def _layers(source: Source, call: ast.Call) -> list[ast.expr]:
 
 
 def _is_layer_of_values(source: Source, call: ast.Call, layer: ast.expr) -> bool:
-    """Return whether a layer has a Q-value for each action, or one in a network named so."""
+    """Return whether a layer has a Q-value for each action, or is the last of a network of them."""
     if _has_a_value_for_each_action(layer):
         return _is_of_values(source, call)
     size = _size(layer)
-    return size is not None and number(size) == 1 and any(map(_is_q, _becomes(source, call)))
+    if size is None or number(size) is None:
+        return False
+    if number(size) == 1:
+        return any(map(is_q, _becomes(source, call)))
+    return _is_of_values(source, call) and _is_whole(source, call)
+
+
+def _is_whole(source: Source, call: ast.Call) -> bool:
+    """Return whether layers are a whole network, and not a part that others follow.
+
+    In a class, `forward` returns what they give; elsewhere, they have the name of Q-values.
+    """
+    inside, names = source.class_of(call), _becomes(source, call)
+    if inside is None:
+        return any(is_q(name) and not has_word(name, *PARTS) for name in names)
+    returned = _returned(source, inside)
+    return bool(returned) and all(one is not None and made_by(one) in names for one in returned)
 
 
 def _bounded_returns(source: Source) -> Iterator[Hit]:
     """Find `return relu(self.out(x))` in a network of Q-values, also by way of names."""
     for node in source.nodes:
         inside = source.class_of(node) if isinstance(node, ast.Return) else None
-        if not isinstance(node, ast.Return) or inside is None or not _is_q(inside.name):
+        if not isinstance(node, ast.Return) or inside is None or not is_q(inside.name):
             continue
         value = _last_value(source, node)
         match value:
@@ -254,7 +267,11 @@ def _bounded_returns(source: Source) -> Iterator[Hit]:
                 continue
         before = value if isinstance(node.value, ast.Name) else node
         made = _resolved(source, before, inner)
-        if kind in FUNCTIONS_OF_LAYERS and _is_from_layer_of_actions(source, inside, made):
+        is_last = _is_from_layer_of_actions(source, inside, made) or (
+            getattr(source.function_of(node), "name", "") in FORWARD
+            and _is_from_last_layer(inside, made)
+        )
+        if kind in FUNCTIONS_OF_LAYERS and is_last:
             yield Hit(value, f"{kind} is applied to Q-values")
 
 
@@ -270,6 +287,21 @@ def _is_from_layer_of_actions(source: Source, inside: ast.ClassDef, made: ast.ex
         if source.class_of(body) is inside
         for target, value, _ in assignments(body)
     )
+
+
+def _is_from_last_layer(inside: ast.ClassDef, made: ast.expr) -> bool:
+    """Return whether a value is what the last linear layer of a whole network gives."""
+    layers = [
+        (written(target), size)
+        for method in inside.body
+        if isinstance(method, ast.FunctionDef)
+        for target, value, _ in assignments(method)
+        if (size := _size(value)) is not None
+    ]
+    if not layers or has_word(inside.name, *PARTS):
+        return False
+    name, size = layers[-1]
+    return made_by(made) == name and not any(has_word(one, *SHARES) for one in names_in(size))
 
 
 def _heads(source: Source) -> Iterator[Hit]:
@@ -308,7 +340,7 @@ def _is_of_values(source: Source, call: ast.Call) -> bool:
     """Return whether a network is of Q-values, by the name of its class or of what it becomes."""
     inside = source.class_of(call)
     names = [inside.name] if inside is not None else []
-    return any(map(_is_q, names + _becomes(source, call)))
+    return any(map(is_q, names + _becomes(source, call)))
 
 
 def _becomes(source: Source, call: ast.Call) -> list[str]:
@@ -316,74 +348,7 @@ def _becomes(source: Source, call: ast.Call) -> list[str]:
     return [written(target) for target in getattr(source.parents[call], "targets", [])]
 
 
-def _maximum_as_action(source: Source) -> Iterator[Hit]:
-    for scope in source.scopes:
-        pairs = list(assignments(scope))
-        actions = {written(t) for t, _, _ in pairs if last_word(t) in ACTIONS}
-        actions |= {"a"} if any(_draws(v) for t, v, _ in pairs if written(t) == "a") else set()
-        best = _largest_of_both(source, scope)
-        for target, value, statement in pairs:
-            plain = unconverted(value)
-            is_best = isinstance(plain, ast.Name) and plain.id in best
-            if written(target) in actions and (is_best or _is_maximum(source, plain)):
-                yield Hit(statement, "the action is the largest value, not its place")
-        yield from _returned_maximum(source, scope)
-
-
-def _draws(value: ast.expr) -> bool:
-    """Return whether a value is drawn at random."""
-    plain = unconverted(value)
-    return isinstance(plain, ast.Call) and last_word(plain.func) in DRAWS
-
-
-def _largest_of_both(source: Source, scope: Scope) -> set[str]:
-    """Return the names of the largest values in `values, places = q.max(1)`."""
-    found: set[str] = set()
-    for target, value, _ in assignments(scope):
-        match target:
-            case ast.Tuple(elts=[largest, _]) if _is_maximum(source, value):
-                found.add(written(largest))
-            case _:
-                pass
-    return found - {""}
-
-
-def _returned_maximum(source: Source, scope: Scope) -> Iterator[Hit]:
-    """Find functions that choose an action, and return the largest value."""
-    name = getattr(scope, "name", "")
-    if name not in CHOOSERS:
-        return
-    for node in walk(scope):
-        value = node.value if isinstance(node, ast.Return) else None
-        if value is not None and _is_maximum(source, unconverted(value)):
-            yield Hit(node, "the action is the largest value, not its place")
-
-
-def _is_maximum(source: Source, node: ast.expr) -> bool:
-    """Return whether a value is `max` of Q-values, taken apart or not."""
-    match unconverted(node):
-        case ast.Subscript(value=inner, slice=index):
-            return number(index) == 0 and _is_maximum(source, inner)
-        case ast.Attribute(value=inner, attr="values"):
-            return _is_maximum(source, inner)
-        case ast.Call(func=func, args=args) as call:
-            if last_word(func) not in ("max", "amax") and source.dotted(func) != "max":
-                return False
-            if argument(call, "key") is not None:  # `max(q, key=q.get)` is the place
-                return False
-            owner = func.value if isinstance(func, ast.Attribute) else func
-            words = names_in(owner) | {name for one in args for name in names_in(one)}
-            return any(map(_is_q, words)) or any(map(_applies_a_network, (owner, *args)))
-        case _:
-            return False
-
-
-def _applies_a_network(node: ast.expr) -> bool:
-    """Return whether a value is what a network says of a state: `policy_net(obs)`."""
-    return isinstance(node, ast.Call) and last_word(node.func).endswith(("net", "network"))
-
-
-def _is_q(name: str) -> bool:
+def is_q(name: str) -> bool:
     """Return whether a name is that of Q-values, or of a network of them."""
     last = name.rpartition(".")[2].lower()
     words = {word.rstrip("12") for word in last.split("_")}
@@ -408,13 +373,5 @@ RULES = (
         "End the network with the linear layer.",
         "DRLinter, arXiv:2101.00135, `Wrong activation for output`",
         _heads,
-    ),
-    Rule(
-        "L11",
-        "the largest value instead of the action that has it",
-        "A value is used as the number of an action: mostly action 0.",
-        "Use `argmax`.",
-        "DRLinter, arXiv:2101.00135, `Wrong output`",
-        _maximum_as_action,
     ),
 )

@@ -12,6 +12,7 @@ from backflip.doctor.lint.source import (
     assignments,
     discounts,
     has_word,
+    is_of_next,
     last_word,
     names_in,
     number,
@@ -26,6 +27,7 @@ STOPS = (
 )
 SORTS = ("max", "min", "sort", "topk")  # their second result is places
 SIZES = ("pow", "square", "abs")  # functions that make a loss of a difference
+SHAPES = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "float")  # methods, same values
 COPIES = ("old", "ema", "frozen", "fixed", "slow", "lagged", "delayed")  # in names of networks
 
 
@@ -112,7 +114,7 @@ def _is_value_of_next(value: ast.expr, params: str) -> bool:
     return any(
         isinstance(one, ast.Call)
         and _is_learning_network(one, params)
-        and has_word(" ".join(map(ast.unparse, one.args)), "next")
+        and any(map(is_of_next, one.args))
         for one in _with_gradients(value)
     )
 
@@ -187,11 +189,21 @@ def _stopped_later(scope: Scope) -> set[str]:
 
 def _second_arguments(source: Source, scope: Scope) -> set[str]:
     """Return the names that losses are computed to: their arguments, or what is subtracted."""
-    found = {written(one) for one in _sides_of_losses(source, scope)}
+    found = {written(_unshaped(one)) for one in _sides_of_losses(source, scope)}
     for node in walk(scope):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             found |= {written(node.left), written(node.right)}
     return found - {""}
+
+
+def _unshaped(node: ast.expr) -> ast.expr:
+    """Return what is given another shape: y of `y.unsqueeze(1)`."""
+    while True:
+        match node:
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in SHAPES:
+                node = inner
+            case _:
+                return node
 
 
 def _sides_of_losses(source: Source, scope: Scope) -> Iterator[ast.expr]:

@@ -51,14 +51,20 @@ def _loss_objects(source: Source) -> set[str]:
         written(target)
         for scope in source.scopes
         for target, value, _ in assignments(scope)
-        if isinstance(value, ast.Call) and source.dotted(value.func).endswith(LOSS_CLASSES)
+        if _makes_a_loss(source, value)
     } - {""}
+
+
+def _makes_a_loss(source: Source, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and source.dotted(node.func).endswith(LOSS_CLASSES)
 
 
 def _compared(source: Source, node: ast.AST, losses: set[str]) -> list[ast.expr]:
     """Return the two sides of a loss, or of a difference."""
     if isinstance(node, ast.Call) and (
-        source.dotted(node.func).endswith(LOSSES) or written(node.func) in losses
+        source.dotted(node.func).endswith(LOSSES)
+        or written(node.func) in losses
+        or _makes_a_loss(source, node.func)
     ):
         return node.args[:2]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from backflip.doctor.lint.episode_ends import Ends, find_ends, joins_ends
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.rules.ends import stores
+from backflip.doctor.lint.rules.ends import stored_by, stores
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Scope,
@@ -153,8 +153,8 @@ def _term(source: Source, node: ast.AST) -> ast.AST:
 
 def _stored_ends(source: Source) -> Iterator[Hit]:
     """Find ends that go into a replay, where what comes out of it masks values."""
-    statements = (one for scope in source.scopes for one in _statements(scope))
-    if not any(_masks_by_stored_ends(source, one) for one in statements):
+    places = set(_places_of_ends(source))
+    if not any(_masks_by_stored_ends(source, scope, places) for scope in source.scopes):
         return
     for scope in source.scopes:
         ends = find_ends(source, scope)
@@ -168,15 +168,44 @@ def _stored_ends(source: Source) -> Iterator[Hit]:
                 break
 
 
-def _masks_by_stored_ends(source: Source, statement: ast.stmt) -> bool:
-    """Return whether a statement has γ, and a value times 1 - done."""
-    done = {
-        name
-        for name in names_in(statement)
-        if has_word(name.rpartition(".")[2], "done", "terminal")
-    }
-    ends = Ends(done, set(), set())
-    return discounts(statement) and _masks_a_value(source, statement, ends, set())
+def _places_of_ends(source: Source) -> Iterator[tuple[int, int]]:
+    """Yield (size, place) of `replay.push(obs, action, reward, next_obs, done)`: (5, 4)."""
+    for scope in source.scopes:
+        ends = find_ends(source, scope)
+        for call, _ in source.calls(scope) if ends is not None else ():
+            parts = [written(unconverted(one)) for one in stored_by(call)]
+            if ends is not None and stores(call):
+                yield from ((len(parts), i) for i, part in enumerate(parts) if part in ends.done)
+
+
+def _masks_by_stored_ends(source: Source, scope: Scope, places: set[tuple[int, int]]) -> bool:
+    """Return whether a scope has γ, and a value times 1 - done, of ends that were stored."""
+    taken_out = _taken_out(scope, places)
+    for statement in _statements(scope):
+        done = {name for name in names_in(statement) if name in taken_out or _is_done(name)}
+        ends = Ends(done, set(), set())
+        if discounts(statement) and _masks_a_value(source, statement, ends, set()):
+            return True
+    return False
+
+
+def _is_done(name: str) -> bool:
+    return has_word(name.rpartition(".")[2], "done", "terminal")
+
+
+def _taken_out(scope: Scope, places: set[tuple[int, int]]) -> set[str]:
+    """Return the names that get the ends of `o, a, r, o2, d = zip(*replay.sample(32))`."""
+    return {
+        written(one)
+        for target, value, _ in assignments(scope)
+        if isinstance(target, ast.Tuple) and not _is_step(value)
+        for place, one in enumerate(target.elts)
+        if (len(target.elts), place) in places
+    } - {""}
+
+
+def _is_step(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and last_word(value.func) == "step"
 
 
 def _ends(source: Source) -> Iterator[Hit]:
