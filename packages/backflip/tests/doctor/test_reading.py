@@ -33,6 +33,7 @@ from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.training.train import train
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.interop import csv_files
+from runshelf.interop.event_files import scalar_event, version_event
 from runshelf.store.finding import find_run
 from runshelf.store.run import create_run, open_run
 
@@ -63,6 +64,20 @@ def test_speed_that_decays_is_seen_in_windows_though_the_average_hides_it(tmp_pa
     slow = {"time/time_elapsed": lambda share: 100 * (share + 4 * max(0.0, share - 0.6))}
     found = diagnose(only(sb3(tmp_path / "PPO_1", **slow)))
     assert "SYS-SPEED" in [one.check.id for one in found.warnings]
+
+
+@pytest.mark.parametrize(("late", "is_found"), [(1.0, False), (5.0, True)])
+def test_speed_that_decays_is_seen_in_the_times_of_events(tmp_path, late, is_found):
+    folder = tmp_path / "CartPole-v1__ppo__1__1700000000"
+    folder.mkdir()
+    data, time = version_event(1.6e9), 1.6e9
+    for at in range(1, 61):
+        time += 1.0 if at <= 36 else late
+        data += scalar_event(time, at * 10_000, [("charts/SPS", 1000.0)])
+    (folder / "events.out.tfevents.1.host").write_bytes(data)
+    log = only(folder)
+    assert log.signals["seconds"].y[-1] == 35 + 24 * late
+    assert ("SYS-SPEED" in [one.check.id for one in diagnose(log).warnings]) == is_found
 
 
 def test_cleanrl_logs_single_episodes_and_the_last_minibatch(tmp_path):

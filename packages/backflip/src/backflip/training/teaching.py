@@ -25,10 +25,8 @@ from backflip.preferences.drawer import Drawer
 from backflip.preferences.kept_labels import LabelHash
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
-from backflip.preferences.schedule import Due, queries_due
 from backflip.rewards.interface import RewardModel
 from backflip.training.build import Built, env_args_of
-from backflip.training.continuation import planned, pretraining_updates
 from backflip.training.demonstrations import Demonstrations, demonstrations_in_words
 from backflip.training.exploring import Exploring
 from backflip.training.finished import with_more
@@ -47,14 +45,13 @@ from backflip.training.initial_labels import (
 from backflip.training.label_pictures import write_label_pictures
 from backflip.training.memory import report_replay_memory
 from backflip.training.optimism import Optimism
-from backflip.training.parents import before_of
 from backflip.training.phase_programs import PhasePrograms
 from backflip.training.policy import refuse_changed
 from backflip.training.query_choice import Known
 from backflip.training.query_maker import QueryMaker
 from backflip.training.random_policy import RandomPolicy, watch_random_policy
 from backflip.training.recorded_clips import recorded_clips, said_of
-from backflip.training.restart import restart_phase, restarted
+from backflip.training.restart import restarted
 from backflip.training.result import Result
 from backflip.training.reward_fits import RewardFits
 from backflip.training.reward_measures import RewardMeasures, read_measures, summary_of
@@ -64,7 +61,7 @@ from backflip.training.reward_picture import PICTURE as REWARD_PICTURE
 from backflip.training.reward_picture import reward_picture
 from backflip.training.session import Session
 from backflip.training.teach_config import TeachConfig
-from backflip.training.teach_more import asks
+from backflip.training.teach_plan import teach_plan_of
 from backflip.training.teaching_picture import DURING_SHARE, draw_clips, keep_during
 from backflip.training.unlabelled import Pairs, Unlabelled
 from backflip.training.who_teaches import who_answers, who_taught
@@ -104,35 +101,30 @@ class TeachRun:
         self.not_drawn = False
         self.said_careless: set[str] = set()
         self.label_hash = LabelHash(self.store.file)
-        self.before = before_of(self.session.run)
-        self.phases = planned(self.session.run, self.built.config)
-        self.pretrains = pretraining_updates(self.session.run, self.built.config) > 0
-        # A child carries its parent's networks on.
-        share = 0.0 if self.before.updates else self.config.restart_at
-        self.restart_phase = restart_phase(share, len(self.phases))
         self.start = Start(**self.session.run.config.get("start", {}))
-        due = self._queries_due()
-        self.due, self.fresh_due = due.every, due.fresh
+        self.plan = teach_plan_of(self.session.run, self.built, self.config, self.start.labels)
         self.demonstrations = Demonstrations(
-            self.session.run, spec, self.config, self.store, self.due
+            self.session.run, spec, self.config, self.store, self.plan.due.every
         )
-        fresh = fresh_until(self.store, self.seeds, self.before.env_steps) + sum(self.fresh_due)
+        fresh = fresh_until(self.store, self.seeds, self.plan.before.env_steps)
+        fresh += sum(self.plan.due.fresh)
         alarms = self.session.run.alarms()
         self.fresh_checks = FreshChecks(self.store, self.seeds, fresh, alarms)
         name, say = self.config.reward_model, self.session.reporter.say
         self.reward_notes = RewardNotes(name, self.model, self.seeds, say)
         self.paths = RewardPaths(self.model, self.config.clip_length)
-        self.asks = asks(self.session.run)
-        self.optimism = Optimism(self.model, self.config.optimism, due.others, len(self.seeds))
+        self.optimism = Optimism(
+            self.model, self.config.optimism, self.plan.due.others, len(self.seeds)
+        )
         self.exploring = Exploring(
             self.driver,
             self.optimism.reward,
             self.seeds,
-            before_labels=self.pretrains and self.asks,
+            before_labels=self.plan.pretrains and self.plan.asks,
         )
         env, env_args = self.session.run.manifest["env"], self.session.run.config["env_args"]
         self.drawer = Drawer(self.session.folder, env, env_args, spec)
-        if not self.asks:  # people are not needed
+        if not self.plan.asks:  # people are not needed
             self.source = NoTeacher()
         self.unlabelled = Unlabelled(self.config, spec, self.seeds)
         self.fits = RewardFits(self.model, self.store, self.seeds, self.unlabelled)
@@ -153,25 +145,6 @@ class TeachRun:
             self.driver, self.config, self.optimism.reward, self.exploring, self.pictures
         )
 
-    def _queries_due(self) -> Due:
-        """Return the queries of each round.
-
-        A child begins with a phase of learning, whose clips its first queries are about, and with
-        the open queries of its parent. So does, without such queries, a run that explores first.
-        """
-        before = self.before
-        count = self.config.labels - self.start.labels
-        if before.updates:
-            count = self.config.labels - before.labels - before.open_queries
-        return queries_due(
-            count,
-            len(self.phases),
-            self.config.queries_at_once,
-            self.config.fresh_share,
-            learns_first=bool(before.updates or self.pretrains),
-            explores_first=self.pretrains,
-        )
-
     def _queried_run(self) -> QueriedRun:
         """Return the run for the answer source."""
         session = self.session
@@ -181,8 +154,8 @@ class TeachRun:
             seeds=self.seeds,
             store=self.store,
             drawer=self.drawer,
-            phases=len(self.phases),
-            rounds=[count * len(self.seeds) for count in self.due],
+            phases=len(self.plan.phases),
+            rounds=[count * len(self.seeds) for count in self.plan.due.every],
             budget=self.config.labels * len(self.seeds),
             say=session.reporter.say,
             wait=session.reporter.wait,
@@ -193,7 +166,7 @@ class TeachRun:
         """Complete the run and return its result."""
         algorithm, env = self.driver.algorithm.name, self.session.run.manifest["env"]
         self.session.reporter.say(f"{algorithm} learns `{env}`; {self._who_answers()}")
-        demonstrated = demonstrations_in_words(self.session.run, self.config, self.due)
+        demonstrated = demonstrations_in_words(self.session.run, self.config, self.plan.due.every)
         notes = said_of(self.session.run), from_elsewhere(self.start, self.session.run)
         for line in [*conversions(self.driver.spec), *notes, demonstrated]:
             if line:
@@ -204,11 +177,11 @@ class TeachRun:
     def _carry_out(self) -> Result:
         algorithm = self.driver.algorithm
         learners, reward, done = self._begin()
-        self.answers.set_status("setting up", phase=done, env_steps=self._env_steps(done))
-        self.programs.prepare(self.phases)
+        self.answers.set_status("setting up", phase=done, env_steps=self.plan.env_steps(done))
+        self.programs.prepare(self.plan.phases)
         self.session.clock.book("setup")
-        for number in range(done, len(self.phases)):
-            if number == 0 and not self.before.updates:
+        for number in range(done, len(self.plan.phases)):
+            if number == 0 and not self.plan.before.updates:
                 self._make_queries(None, reward, 0)
                 learners = self._warm_up(learners)
             if number == done:
@@ -217,7 +190,7 @@ class TeachRun:
             explored = self.exploring.now
             reward = self._fit_reward(number, reward)
             learners = self.exploring.restarted(learners, explored)
-            if number == self.restart_phase:
+            if number == self.plan.restart_phase:
                 schedules = self.config.restart_schedules
                 learners = restarted(algorithm, self.seeds, learners, schedules=schedules)
             learners = self._train(number, learners, reward)
@@ -225,7 +198,7 @@ class TeachRun:
 
     def _finish(self, learners: Learner) -> Result:
         """Evaluate the final policies; return the result."""
-        self.answers.set_status("evaluating", phase=len(self.phases))
+        self.answers.set_status("evaluating", phase=len(self.plan.phases))
         episodes = self.session.run.config["evaluation_episodes"]
         evaluation = self.driver.evaluate(
             learners,
@@ -239,8 +212,8 @@ class TeachRun:
         measures = read_measures(self.session.folder)
         result = self.session.finish(
             evaluation,
-            updates=self.before.updates + sum(self.phases),
-            env_steps=self._env_steps(len(self.phases)),
+            updates=self.plan.before.updates + sum(self.plan.phases),
+            env_steps=self.plan.env_steps(len(self.plan.phases)),
             labels=self.store.counts().labels // len(self.seeds),
             teacher=self._teacher(),
             reward_alarm=self.fresh_checks.result(),
@@ -259,16 +232,15 @@ class TeachRun:
             self.session.reporter.say(what)
 
     def _who_answers(self) -> str:
-        if not self.asks:
+        if not self.plan.asks:
             return self._teacher()
-        queries = sum(self.due) + self.before.open_queries
-        return who_answers(self.source.teacher, self.config, queries)
+        return who_answers(self.source.teacher, self.config, self.plan.queries)
 
     def _teacher(self) -> str:
         """Return who teaches, for the user."""
-        if self.asks:
+        if self.plan.asks:
             return self.source.teacher
-        return who_taught(self.session.run, self.start, self.before)
+        return who_taught(self.session.run, self.start, self.plan.before)
 
     def _begin(self) -> tuple[Learner, Any, int]:
         """Return learners, reward parameters and the number of finished phases."""
@@ -297,7 +269,7 @@ class TeachRun:
 
     def _train(self, number: int, learners: Learner, reward: Any) -> Learner:
         """Train for phase `number` (from 0), make queries and save; return the learners."""
-        self.answers.set_status("learning", phase=number, env_steps=self._env_steps(number))
+        self.answers.set_status("learning", phase=number, env_steps=self.plan.env_steps(number))
         learners, measured = self._learn(number, learners, reward)
         checked = self._check_reward()
         record = jax.tree.map(np.asarray, measured.record)
@@ -305,13 +277,13 @@ class TeachRun:
             self.built,
             measured,
             learners,
-            done=self._updates_before(number),
-            updates=self.phases[number],
+            done=self.plan.updates_before(number),
+            updates=self.plan.phases[number],
             learns_own_reward=False,
             extra=self.fits.mean_metrics() | checked | self.paths.metrics(reward, record),
         )
         self._make_queries(record, reward, number + 1)
-        self.unlabelled.follow(record, self._env_steps(number + 1))
+        self.unlabelled.follow(record, self.plan.env_steps(number + 1))
         self._show(number, record, reward)
         self._save(number, learners, reward)
         self._report_phase(number, health, health_of_checks(checked))
@@ -319,24 +291,20 @@ class TeachRun:
 
     def _learn(self, number: int, learners: Learner, reward: Any) -> tuple[Learner, Phase]:
         """Return the learners after phase `number` and what it measured and recorded."""
-        done, updates = self._updates_before(number), self.phases[number]
+        done, updates = self.plan.updates_before(number), self.plan.phases[number]
         report = self.session.reporter.learning(
-            self.driver.algorithm, number, len(self.phases), done=done, updates=updates
+            self.driver.algorithm, number, len(self.plan.phases), done=done, updates=updates
         )
         keep = self.session.policy_keeper(self.built, done=done)
         rewarded = self.optimism.parameters(reward, number)
         return self.programs.run(updates, learners, rewarded, report, keep)
 
-    def _updates_before(self, number: int) -> int:
-        """Return the updates of the parents and of the phases before phase `number`."""
-        return self.before.updates + sum(self.phases[:number])
-
     def _show(self, number: int, record: Transition, reward: Any) -> None:
         """Keep a clip during teaching; after the last phase, draw clips and measure the reward."""
-        if number + 1 == len(self.phases):
+        if number + 1 == len(self.plan.phases):
             self._draw_clips(row_of(record, 0))
             self._measure_reward(record, reward)
-        elif number == len(self.phases) // DURING_SHARE:
+        elif number == len(self.plan.phases) // DURING_SHARE:
             keep_during(self.session.folder, row_of(record, 0), self.config.clip_length)
 
     def _save(self, number: int, learners: Learner, reward: Any) -> None:
@@ -359,11 +327,11 @@ class TeachRun:
         labels = self.store.counts().labels / len(self.seeds)
         shown = {**health, "labels": labels, **checked}
         shown |= self._say_who_is_careless() | collapse_shown(self.fits.metrics)
-        later_queries = sum(self.due[number + 2 :]) * len(self.seeds)
+        later_queries = sum(self.plan.due.every[number + 2 :]) * len(self.seeds)
         self.session.reporter.phase_done(
             number + 1,
-            len(self.phases),
-            self._env_steps(number + 1),
+            len(self.plan.phases),
+            self.plan.env_steps(number + 1),
             shown,
             self.answers.remaining_seconds(later_queries),
         )
@@ -394,14 +362,6 @@ class TeachRun:
         self.programs.compile_ahead(learners, self.optimism.parameters(reward, 0))
         self.fits.compile_ahead(reward)
 
-    def _env_steps(self, phases: int) -> int:
-        """Return the env steps of each seed after `phases` phases.
-
-        The first phase includes the env steps before learning starts.
-        """
-        updates = self._updates_before(phases)
-        return env_steps_after(self.driver.algorithm, updates) if updates else 0
-
     def _watch_random_policy(self) -> None:
         """Let the reward model see the random policy; keep the clips of the first queries."""
         self.random_policy = watch_random_policy(
@@ -431,15 +391,14 @@ class TeachRun:
     def _make_queries(self, record: Transition | None, reward: Any, number: int) -> None:
         """Make the queries of all seeds after `number` phases; there are none after the last."""
         self._say_why_not_drawn()
-        count = self.due[number] if number < len(self.due) else 0
-        env_steps = self._env_steps(number)
+        count = self.plan.due_after(number)
+        env_steps = self.plan.env_steps(number)
         if count and not self.answers.enough():
             self.answers.set_status("drawing", phase=number, env_steps=env_steps)
-            first = sum(self.fresh_due[:number])
-            fresh = range(first, first + self.fresh_due[number])
+            fresh = self.plan.fresh_after(number)
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)
-                before = self._env_steps(number - 1) if number else 0
+                before = self.plan.env_steps(number - 1) if number else 0
                 fitted_to = self.fits.comparisons_of(seed, before) if number else ()
                 known = Known(row, row_of(reward, row), fitted_to, self.fits.tie_width(row))
                 self.query_maker.add_queries(
@@ -457,10 +416,10 @@ class TeachRun:
         If a process is killed between making queries and saving, the store has queries, and maybe
         answers, of a later round. They are used when the resumed run reaches that round.
         """
-        last = number + 1 == len(self.phases)  # answers after this are never used
-        self.answers.wait_for_labels(0 if last else self.due[number] * len(self.seeds))
+        last = number + 1 == len(self.plan.phases)  # answers after this are never used
+        self.answers.wait_for_labels(0 if last else self.plan.due_after(number) * len(self.seeds))
         self.answers.set_status("learning", phase=number)
-        env_steps = self._env_steps(number)
+        env_steps = self.plan.env_steps(number)
         if not self.fits.has_new_labels(env_steps):
             return reward
         fitted = self.fits.fit(reward, env_steps)

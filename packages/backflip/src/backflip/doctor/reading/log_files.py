@@ -46,6 +46,7 @@ _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MOST_TABLES = 1_000
 _CONSTANTS = {"clip_range": "train/clip_range"}  # settings by the series that log them
 DEVIATION = "train/std"  # of continuous actions, which Stable-Baselines3 logs
+_RUNTIME = "_runtime"  # seconds since the start, as W&B names them
 _COUNT = "time/episodes"  # until each line, of Stable-Baselines3
 READABLE = (
     "event files of TensorBoard (`*tfevents*`), files of W&B (`*.wandb`), and CSV files (`.csv`, "
@@ -151,14 +152,19 @@ def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[
         if kept.damage.count:
             said.append(f"`{file.name}`: {kept.damage.count} records skipped; {kept.damage.first}")
         logged = _of_wandb_rows(kept.rows, mapping)
-        times = logged.pop("_runtime", None)
+        times = logged.pop(_RUNTIME, None)
         named_as = LogFolder(file.parent / (kept.name or file.stem), [file.name])
         log = _log(file, str(file), logged, kept.config, said, mapping, named_as)
-        if times is not None and "seconds" not in log.signals:
-            seconds = Signal(times.x, times.y, "_runtime")
-            log = replace(log, signals={**log.signals, "seconds": seconds})
-        found.append(log)
+        found.append(_with_seconds(log, times, _RUNTIME))
     return found
+
+
+def _with_seconds(log: Log, times: Logged | None, logged_as: str) -> Log:
+    """Return a log with the times that its records have, unless it has the signal `seconds`."""
+    if times is None or "seconds" in log.signals:
+        return log
+    seconds = Signal(times.x, times.y, logged_as)
+    return replace(log, signals={**log.signals, "seconds": seconds})
 
 
 def _of_wandb_rows(rows: list[dict[str, float]], mapping: Mapping[str, str]) -> dict[str, Logged]:
@@ -182,6 +188,7 @@ def _settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) -> Log:
     settings = dict[str, Any]()
     logged = _of_events(source, settings, notes)
+    times = logged.pop(_RUNTIME, None)
     if source.progress:
         logged = _of_progress(source.progress, notes, mapping) | logged
     episodes = of_monitors(source.monitors, notes) if source.monitors else {}
@@ -190,6 +197,7 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     for path in source.monitors[:1]:  # of one training: all have the same environment
         settings = _settings_of(read_csv(path).head) | settings
     log = _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
+    log = _with_seconds(log, times, "times of events")
     if episodes and log.library == "sb3":
         returns, lengths = (Signal(*episodes[name], name) for name in ("r", "l"))
         log = monitored(log, returns, lengths, len(source.monitors))
@@ -266,7 +274,17 @@ def _of_events(source: LogFolder, settings: dict[str, Any], notes: list[str]) ->
     parts: dict[str, list[Column]] = {}
     for tag, column in (pair for file in files for pair in file.numbers.items()):
         parts.setdefault(tag, []).append(column)
-    return {tag: _joined(columns) for tag, columns in parts.items()}
+    logged = {tag: _joined(columns) for tag, columns in parts.items()}
+    return logged | _times_of(parts) if _COUNT not in logged else logged
+
+
+def _times_of(parts: Mapping[str, Sequence[Column]]) -> dict[str, Logged]:
+    """Return the seconds since the first event, of the tag with the most events, over its steps."""
+    if not parts:
+        return {}
+    most = max(parts.values(), key=lambda columns: sum(len(one.steps) for one in columns))
+    times = np.concatenate([column.times for column in most])
+    return {_RUNTIME: Logged(_joined(most).x, times - times.min())}
 
 
 def _joined(columns: Sequence[Column]) -> Logged:
