@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import label_savers
 import statistics_tables
 from rows import ROOT, Row, read_rows
 
@@ -91,13 +92,20 @@ def filled(text: str, name: str, lines: Sequence[str]) -> str:
 
 def results_page(rows: Mapping[str, Row], measured: Mapping[str, Any]) -> str:
     """Return docs/results.md."""
-    taught = [row for row in rows.values() if row.words[1] != "train"]
+    taught = [
+        row
+        for name, row in rows.items()
+        if row.words[1] != "train" and not name.startswith(label_savers.PREFIX)
+    ]
     trained = [row for row in rows.values() if row.words[1] == "train"]
     head = ("bar", "mean ± 95 %", "worst", "s", "met", "commit", "command")
     parts = [
         INTRO,
         "## Teaching from comparisons\n",
         *table(("task", "labels", "seeds", *head), map(teaching_cells, taught)),
+        "## What saves labels\n",
+        label_savers.INTRO,
+        *table(*label_savers.label_savers(rows)),
         "## Training from the environment's reward\n",
         "One row for each file in `docs/scores`, which also holds the machine and the return of "
         "every seed.\n",

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))  # its programs import each other
 
 import figures  # noqa: E402
+import label_savers  # noqa: E402
 import rows  # noqa: E402
 
 ROWS: dict[str, Any] = rows.read_rows()
@@ -35,6 +37,19 @@ def test_a_row_is_complete_and_has_a_score_for_each_seed(name: str) -> None:
     assert row.mean >= row.worst
     if row.scores:
         assert len(row.scores) == len(row.seeds)
+
+
+def test_the_table_of_label_savers_marks_worst_seeds_that_are_better_without_a_part() -> None:
+    def row(scores: list[float]) -> Any:
+        return SimpleNamespace(mean=sum(scores) / len(scores), worst=min(scores))
+
+    all_, without = row([1.0, 5.0]), row([2.0, 3.0])
+    given = {"saves-Pendulum-all": all_, "saves-Pendulum-additive": without}
+    _, lines = label_savers.label_savers(given)
+    cells = {line[0]: line[1:3] for line in lines}
+    assert cells["the defaults"] == ("3.0 (1.0)", "not measured")
+    assert cells[label_savers.IN_WORDS["additive"]][0] == "2.5 (**2.0**)"
+    assert set(label_savers.IN_WORDS) == set(label_savers.REMOVED)
 
 
 def test_figures_that_are_no_rows_name_commit_and_command() -> None:
