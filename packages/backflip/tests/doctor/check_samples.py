@@ -71,6 +71,7 @@ _rises = 100.0 * T
 _slower = np.where(T > 0.5, 200.0, 1000.0)
 _drops = np.where(T < 0.5, 200.0 * T, 10.0)
 _dips = np.where(T < 0.8, _drops, 60.0)
+_decided = np.where(T <= 0.1, LOG4, 0.01)
 _noise = np.where(np.arange(POINTS) % 2 == 0, 1.0, -1.0)
 _nan_at_40 = np.where(np.arange(POINTS) == 40, math.nan, 0.3)
 
@@ -90,6 +91,7 @@ SAMPLES = {
     "PV-EV-ZERO": both(
         "ppo", 0.01, {"explained_variance": 0.01}, {"explained_variance": np.minimum(T * 4, 0.9)}
     ),
+    "PV-EV-NEG": both("ppo", -0.5, {"explained_variance": -0.5}, {"explained_variance": -0.1}),
     "PI-ENT-START": both(
         "ppo",
         0.25,
@@ -102,9 +104,18 @@ SAMPLES = {
         {"entropy": np.where(T <= 0.02, LOG4, 0.01), "entropy_max": LOG4},
         {"entropy": LOG4 * _falling, "entropy_max": LOG4},
     ),
+    "PI-ENT-EARLY": both(
+        "ppo",
+        0.0,
+        {"entropy": _decided, "entropy_max": LOG4, "episode_return_mean": _noise},
+        {"entropy": _decided, "entropy_max": LOG4, "episode_return_mean": _rises + _noise},
+    ),
     "PI-ENT-GROW": both("ppo", 4.75, {"entropy": 5.0 * T}, {"entropy": 2.0 - T}),
     "PI-STD-COLLAPSE": both("ppo", 9.0, {"entropy": 1.0 - 20.0 * T}, {"entropy": 1.0 - T}),
     "PI-KL-HIGH": both("ppo", 0.5, {"approx_kl": 0.5}, {"approx_kl": 0.01}),
+    "PI-KL-SPIKE": both(
+        "ppo", 5.0, {"approx_kl": np.where(T == 0.5, 5.0, 0.01)}, {"approx_kl": 0.01}
+    ),
     "PI-KL-TINY": both("ppo", -6.0, {"approx_kl": 1e-6}, {"approx_kl": 0.01}),
     "PI-KL-NEG": both(
         "ppo", -0.1, {"approx_kl": np.where(T == 0.5, -0.1, 0.01)}, {"approx_kl": 0.0}

@@ -32,7 +32,13 @@ from backflip.doctor.signals import SIGNALS
 
 until = module_at("benchmarks/faults/looks.py").until
 RETURN = "episode_return_mean"
-OF_ALL_SO_FAR = ("NN-NAN", "ENV-NOTHING", "ENV-ACTIONS", "REW-UNRELATED")  # one number for all
+OF_ALL_SO_FAR = (
+    "NN-NAN",
+    "ENV-NOTHING",
+    "PI-ENT-EARLY",
+    "ENV-ACTIONS",
+    "REW-UNRELATED",
+)  # one number for all
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
@@ -92,6 +98,15 @@ def test_the_entropy_of_sac_counts_in_its_errors_and_for_as_long_as_values_last(
     assert running is not None
     first = float(running.x[np.isfinite(running.value)][0])
     assert first / X[-1] == pytest.approx(0.7 + 0.1, abs=0.02), "twice .35, and a tenth"
+
+
+def test_values_of_sac_may_be_as_large_as_rewards_and_entropy_together():
+    # 25 env steps of a reward of -2, and of an entropy of 10 at a temperature of 0.4
+    values = {"q_mean": 2000.0, "temperature": 0.4}
+    one = log("sac", episode_return_mean=-100.0, episode_length_mean=50.0, **values)
+    running = run_check(BY_ID["Q-ABOVE"], one)
+    assert running is not None
+    assert running.value[-1] == pytest.approx(2000.0 / (50.0 + 100.0))
 
 
 def test_the_catalogue_is_complete():
@@ -234,6 +249,18 @@ def test_few_answers_are_enough_if_all_are_ties(labels, ties, found):
     answers = {"reward_model_labels": float(labels), "reward_model_ties": float(ties)}
     warnings = {one.check.id for one in diagnose(log("ppo", **answers)).warnings}
     assert ("RM-TIES" in warnings) == found
+
+
+@pytest.mark.parametrize(
+    ("start", "decides", "found"), [(1.0, 0.1, True), (0.04, 0.1, False), (1.0, 0.95, False)]
+)
+def test_only_a_policy_that_was_open_and_had_time_since_decided_early(start, decides, found):
+    share = np.where(decides > T, start, 0.01)
+    returns = np.where(np.arange(POINTS) % 2 == 0, 1.0, -1.0)
+    one = log(
+        "ppo", entropy=share * math.log(4), entropy_max=math.log(4), episode_return_mean=returns
+    )
+    assert ("PI-ENT-EARLY" in found_in(one, "warnings")) == found
 
 
 def test_a_negative_kl_says_that_it_is_computed_wrongly():
@@ -623,7 +650,9 @@ def test_a_program_that_may_log_no_loss_of_values_is_not_judged_by_one():
 def test_a_return_that_rises_late_is_judged_at_the_end():
     late = np.where(T < 0.7, 0.0, T - 0.7)
     found = diagnose(log("ppo", episode_return_mean=late))
-    assert not {"ENV-NOTHING", "ENV-EQUAL"} & {one.check.id for one in found.remarks}
+    assert not {"ENV-NOTHING", "PI-ENT-EARLY", "ENV-EQUAL"} & {
+        one.check.id for one in found.remarks
+    }
     assert found.progress
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
+from backflip.doctor.checks.returns import best_rise
 from backflip.doctor.log import ON_POLICY, Log, Signal
 from backflip.doctor.measures import (
     after,
@@ -16,6 +17,8 @@ from backflip.doctor.measures import (
 )
 
 EARLY, LATE = 0.2, 0.5  # shares of the budget
+WAIT = 0.1  # of the budget, for a return that rises after the policy has decided
+DECIDED, OPEN = 0.05, 0.3  # shares of the largest entropy
 ROUNDING = 1e-6
 UNIT_NORMAL = 1.4189  # entropy of a normal distribution with a deviation of 1, in nats
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
@@ -51,15 +54,31 @@ def _starts_decided(log: Log) -> Running | None:
 
 
 def _collapse(log: Log) -> Running | None:
-    """Return log10 of the share of the budget at which the entropy first was below 5 %."""
+    """Return log10 of the share of the budget at which the entropy first was below `DECIDED`."""
     share = entropy_share(log)
     if share is None:
         return None
     found = smoothed(log, share)
-    low = np.flatnonzero(found.value < 0.05)
+    low = np.flatnonzero(found.value < DECIDED)
     at = found.x[low[:1]] if len(low) else found.x[-1:]
     share_then = at / log.budget if len(low) else np.ones(len(at))
     return or_none(Running(at, np.log10(share_then)))
+
+
+def _decides_unproven(log: Log) -> Running | None:
+    """Return the best rise of the return, from a while after the entropy fell below `DECIDED`.
+
+    A policy that was sure of its actions from the start was trained before.
+    """
+    share, rise = entropy_share(log), best_rise(log)
+    if share is None or rise is None:
+        return None
+    found = smoothed(log, share)
+    low = np.flatnonzero(found.value < DECIDED)
+    if not len(low) or found.value[0] < OPEN:
+        return None
+    since = found.x[low[0]] + WAIT * log.budget
+    return or_none(Running(rise.x[rise.x >= since], rise.value[rise.x >= since]))
 
 
 def _entropy_rises(log: Log) -> Running | None:
@@ -85,6 +104,11 @@ def _entropy_falls(log: Log) -> Running | None:
 
 def _kl_high(log: Log) -> Running | None:
     return or_none(largest(smoothed(log, log.signals["approx_kl"])))
+
+
+def _kl_once(log: Log) -> Running | None:
+    found = log.signals["approx_kl"]
+    return or_none(largest(Running(found.x, found.y)))
 
 
 def _kl_low(log: Log) -> Running | None:
@@ -206,6 +230,34 @@ CHECKS = (
         from_start=True,
     ),
     Check(
+        "PI-ENT-EARLY",
+        "the policy decides before the return has risen",
+        "rise of the return over its first values, in its noise, where the entropy has fallen "
+        "below 5 % of its maximum",
+        _decides_unproven,
+        ("entropy", "episode_return_mean"),
+        "below",
+        "convention",
+        "The policy became sure of actions that are no better than random ones, and tries no "
+        "others. Where rewards are rare, a sound training can end so, too.",
+        {
+            "steps-too-large": 0.7,
+            "too-little-exploration": 0.5,
+            "entropy-bonus": 0.5,
+            "policy-loss": 0.5,
+            "value-targets": 0.4,
+            "advantages": 0.4,
+            "reward-sign": 0.3,
+            "acting-and-learning-disagree": 0.4,
+            "reward-scale": 0.3,
+        },
+        f"{_JONES}; {_SCHULMAN}",
+        algorithms=ON_POLICY,
+        limit=2.0,
+        says="warning",
+        from_start=True,
+    ),
+    Check(
         "PI-ENT-GROW",
         "the entropy grows",
         "entropy above that of the first updates, in nats",
@@ -265,6 +317,28 @@ CHECKS = (
         f"{_DETAILS} (below 0.02 is usual); Stable-Baselines3 issue 1593",
         algorithms=("ppo",),
         least_margin=0.02,
+    ),
+    Check(
+        "PI-KL-SPIKE",
+        "one update moved the policy very far",
+        "largest KL divergence of one update between the policies before and after it",
+        _kl_once,
+        ("approx_kl",),
+        "above",
+        "convention",
+        "One update replaced the policy: what it had learnt can be lost at once.",
+        {
+            "steps-too-large": 0.7,
+            "acting-and-learning-disagree": 0.3,
+            "reward-scale": 0.3,
+            "observations": 0.2,
+            "policy-loss": 0.2,
+        },
+        f"{_DETAILS} (below 0.02 is usual)",
+        limit=0.5,
+        algorithms=("ppo",),
+        says="warning",
+        unless="PI-KL-HIGH",
     ),
     Check(
         "PI-KL-TINY",

@@ -59,11 +59,12 @@ def _ends_low(log: Log) -> Running | None:
     return or_none(Running(lost.x, np.minimum.accumulate(lost.value[::-1])[::-1]))
 
 
-def _no_progress(log: Log) -> Running | None:
+def best_rise(log: Log) -> Running | None:
     """Return the best rise of the return over its first values, in its noise.
 
     At least in the error of two means of few episodes, as the best of many such means lies above
-    the first. A run that learns late is judged by where it ends, and not by its half.
+    the first. It is that of the whole log at every env step: a run that learns late is judged by
+    where it ends.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.05)
@@ -72,7 +73,12 @@ def _no_progress(log: Log) -> Running | None:
     width = window_of(log, signal, 0.05)
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
     rise = (found.value - _first(signal)) / noise
-    return or_none(after(log, LATE, Running(found.x, np.full(len(rise), np.fmax.reduce(rise)))))
+    return Running(found.x, np.full(len(rise), np.fmax.reduce(rise)))
+
+
+def _no_progress(log: Log) -> Running | None:
+    found = best_rise(log)
+    return found and or_none(after(log, LATE, found))
 
 
 def _worse_than_start(log: Log) -> Running | None:

@@ -232,8 +232,8 @@ CHECKS = (
         ("explained_variance",),
         "below",
         "convention",
-        "Values are no better than a constant, and worse where this is below 0. Where rewards are "
-        "rare, a healthy training looks the same.",
+        "Values are no better than a constant. Where rewards are rare, a healthy training looks "
+        "the same.",
         {
             "values-do-not-learn": 0.9,
             "value-targets": 0.3,
@@ -250,6 +250,31 @@ CHECKS = (
         algorithms=ON_POLICY,
         says="remark",
         healthy_share=0.07,
+        unless="PV-EV-NEG",
+    ),
+    Check(
+        "PV-EV-NEG",
+        "values are worse than a constant",
+        "largest median of the explained variance so far, after half the budget",
+        _variance_unexplained,
+        ("explained_variance",),
+        "below",
+        "convention",
+        "The value function predicts returns worse than their mean would: it adds noise to the "
+        "advantages.",
+        {
+            "values-do-not-learn": 0.8,
+            "value-targets": 0.3,
+            "observations": 0.3,
+            "steps-too-large": 0.5,
+            "reward-scale": 0.5,
+            "discount": 0.2,
+        },
+        f"{_SCHULMAN}; Stable-Baselines3 issues 1897 and 2240",
+        limit=-0.3,
+        algorithms=ON_POLICY,
+        says="warning",
+        unless="PV-EV-LOW",
     ),
     Check(
         "PV-EV-TRAP",

@@ -71,10 +71,22 @@ def _each_value(log: Log, most: float = np.inf) -> Signal:
 def _over_returns(log: Log) -> Running | None:
     """Return mean Q over the largest |V| of the newer half of the log so far, with V's sign.
 
-    A replay holds rows of older policies. NaN where V changes its sign, where most actions are
-    random, and where entropy may count.
+    A replay holds rows of older policies. NaN where V changes its sign, and where most actions are
+    random. To |V| is added what entropy may be worth, α H · min(L / 2, 1 / (1 - γ)).
     """
-    return _without_entropy(log, _relative(log, _values(log), np.max))
+    if log.algorithm == "sac" and not log.has("temperature"):
+        return None
+    return _relative(log, _with_entropy(log, _values(log)), np.max)
+
+
+def _with_entropy(log: Log, values: Running) -> Running:
+    """Return V, larger by what entropy may add to its size; V itself without a temperature."""
+    if log.algorithm != "sac" or not len(values.x):
+        return values
+    temperature, horizon = log.signals["temperature"], _horizon(log)
+    bonus = np.interp(values.x, temperature.x, temperature.y) * _nats(log, values.x)
+    more = bonus * np.interp(values.x, horizon.x, horizon.y)
+    return values._replace(value=values.value + np.sign(values.value) * more)
 
 
 def _without_entropy(log: Log, found: Running | None) -> Running | None:
