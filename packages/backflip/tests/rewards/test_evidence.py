@@ -16,7 +16,7 @@ from backflip.core.types import Transition
 from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.linear import design as designs
 from backflip.rewards.linear import evidence as module
-from backflip.rewards.linear import posterior
+from backflip.rewards.linear import posterior, search
 from backflip.rewards.linear.answers import Answers, Point, probabilities, score_of
 from backflip.rewards.linear.design import Design, is_by_labels
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
@@ -311,7 +311,7 @@ def test_evidence_selects_the_relevant_group():
     labelled = labels_of(weights, 60)
     ensemble = fit(labelled, GROUPS, key())
     grid, evidence = ensemble.variances, ensemble.log_evidence
-    assert len(module._combinations(4)) == 4 * 2 + 6 * 4 + 4 * 2 + 2  # one, two, three, all groups
+    assert len(search.combinations(4)) == 4 * 2 + 6 * 4 + 4 * 2 + 2  # one, two, three, all groups
     without = evidence[grid[:, 2] == 0].max()
     assert evidence[grid[:, 2] > 0].max() > without + 10  # nats
     alone = evidence[((grid > 0) == [False, False, True, False]).all(1)].max()
@@ -322,24 +322,24 @@ def test_evidence_selects_the_relevant_group():
 
 
 def test_each_group_is_active_with_the_prior_probability(monkeypatch):
-    monkeypatch.setattr(module, "IN_PLAY", 0.25)
-    grid = module._grid(4)
+    monkeypatch.setattr(search, "IN_PLAY", 0.25)
+    grid = search.grid_of(4)
     # Odds of 1 to 3 for each active group, shared by 2, 4, 2 or 2 combinations of variances.
     of_active = {1: 1 / 3 / 2, 2: 1 / 9 / 4, 3: 1 / 27 / 2, 4: 1 / 81 / 2}
     expected = [
-        of_active[int((variances > 0).sum())] * module.NOISES[noise]
+        of_active[int((variances > 0).sum())] * search.NOISES[noise]
         for variances, noise in zip(*grid, strict=True)
     ]
-    np.testing.assert_allclose(np.exp(module._log_prior(grid)), expected, rtol=1e-5)
-    every = np.exp(module._log_prior(module._grid(3))).sum()
-    assert sum(module.NOISES.values()) == pytest.approx(1)
+    np.testing.assert_allclose(np.exp(search.log_prior(grid)), expected, rtol=1e-5)
+    every = np.exp(search.log_prior(search.grid_of(3))).sum()
+    assert sum(search.NOISES.values()) == pytest.approx(1)
     assert every == pytest.approx((4 / 3) ** 3 - 1, rel=1e-5)  # all but none in play
 
 
 def every_model(labelled, groups):
     """Return each model, its log evidence and weights, all of them fitted from zero."""
     scaled = module._scaled_groups(labelled, groups)
-    for variances, noise in zip(*module._grid(len(groups)), strict=True):
+    for variances, noise in zip(*search.grid_of(len(groups)), strict=True):
         both = zip(np.sqrt(variances), scaled.parts, strict=True)
         seen = np.concatenate([root * part for root, part in both], 1)
         found = most_probable(seen, labelled.left_preferred, np.ones(len(seen)), noise=noise)
@@ -366,23 +366,23 @@ def test_the_mixture_is_that_of_all_models(monkeypatch, problem):
     monkeypatch.setattr(posterior, "SMALLEST_GAIN", 1e-4)
     active, count, ties, noise, *wrong = problem
     if not active:  # with large ε, noise has several most probable explanations, one for each start
-        monkeypatch.setattr(module, "NOISES", {0.1: 1.0})
+        monkeypatch.setattr(search, "NOISES", {0.1: 1.0})
     starts = np.cumsum((0, *GROUPS))
     truth = np.zeros(SIZE)
     for group in active:
         truth[starts[group] : starts[group + 1]] = np.random.default_rng(group).normal()
     labelled = with_wrong_answers(labels_of(truth, count, 1, ties, noise), *wrong)
     ensemble = fit(labelled, GROUPS, key())
-    grid = module._Grid(ensemble.variances, ensemble.noises)
-    largest = module._largest_evidence(grid, labelled.left_preferred)
+    grid = search.Grid(ensemble.variances, ensemble.noises)
+    largest = search.largest_evidence(grid, labelled.left_preferred)
     assert (ensemble.log_evidence <= largest + 1e-9).all()
     models = zip(*grid, strict=True)
     found = {(*variances, noise): at for at, (variances, noise) in enumerate(models)}
     odds, expected = {}, np.zeros(SIZE)
     for model, evidence, weights in every_model(labelled, GROUPS):
         groups = sum(v > 0 for v in model[:-1])
-        prior = (module.IN_PLAY / (1 - module.IN_PLAY)) ** groups / {1: 2, 2: 4, 3: 2, 4: 2}[groups]
-        odds[model] = np.exp(evidence) * prior * module.NOISES[model[-1]]
+        prior = (search.IN_PLAY / (1 - search.IN_PLAY)) ** groups / {1: 2, 2: 4, 3: 2, 4: 2}[groups]
+        odds[model] = np.exp(evidence) * prior * search.NOISES[model[-1]]
         expected += odds[model] * weights
     total = sum(odds.values())
     chances = {model: x / total for model, x in odds.items()}
@@ -395,11 +395,54 @@ def test_the_mixture_is_that_of_all_models(monkeypatch, problem):
     assert np.abs(apart).max() < 0.02 * scale + 1e-3
 
 
+def test_changes_are_smaller_variances_and_a_larger_share_of_random_answers():
+    variances = np.array([[300, 30, 0], [30, 300, 300], [300, 0, 0]], float)
+    grid = search.Grid(variances, np.array([0.1, 0.2, 0.1]))
+    smaller, larger = search.Change(0, 30.0), search.Change(None, 0.2)
+    assert grid.changes(0, 1) == {smaller, larger}
+    assert grid.changes(1, 0) == {search.Change(1, 30.0)}
+    assert grid.changes(0, 2) == set()
+
+
+def test_what_made_a_part_of_a_model_improbable_is_not_tried_again(monkeypatch):
+    truth = np.zeros(SIZE)
+    truth[: sum(GROUPS[:2])] = np.random.default_rng(0).normal(size=sum(GROUPS[:2])) * 3
+    labelled = labels_of(truth, 300)
+    few = fit(labelled, GROUPS, key())
+    monkeypatch.setattr(search._Window, "_refuted_in", lambda self, model: set())
+    every = fit(labelled, GROUPS, key())
+    found = set(map(tuple, np.column_stack([few.variances, few.noises])))
+    chances = dict(
+        zip(
+            map(tuple, np.column_stack([every.variances, every.noises])), every.chances, strict=True
+        )
+    )
+    assert found < set(chances)
+    assert sum(chance for model, chance in chances.items() if model not in found) < 1e-3
+
+
+def test_a_change_is_refuted_for_larger_models_while_the_smaller_one_is_probable():
+    grid = search.Grid(np.array([[30, 0, 0], [30, 30, 0], [0, 30, 0]], float), np.full(3, 0.1))
+    window = search._Window(lambda variances: pytest.fail("no fit"), grid, np.ones(5))
+    change = search.Change(0, 30.0)
+    window._refuted = {change: [0]}
+    window.worth = {0: -3.0, 1: 0.0, 2: 0.0}
+    assert window._refuted_in(1) == {change}
+    assert window._refuted_in(2) == set()  # it has other groups
+    window.worth[2] = 20.0
+    assert window._refuted_in(1) == set()
+
+
+def test_a_matrix_that_is_not_positive_is_an_error_and_no_factor():
+    with pytest.raises(np.linalg.LinAlgError):
+        designs._factor(np.diag([1.0, -5.0]))
+
+
 def test_few_models_are_fitted_when_labels_are_many():
     truth = np.zeros(SIZE)
     truth[6:10] = [1, -1, 2, 1]
     assert len(fit(labels_of(truth, 300), GROUPS, key()).chances) < 50
-    assert len(module._grid(4).noises) == 42 * len(module.NOISES)
+    assert len(search.grid_of(4).noises) == 42 * len(search.NOISES)
 
 
 def test_without_labels_no_combination_of_groups_is_fitted():
@@ -432,7 +475,7 @@ def test_wrong_answers_cost_less_if_their_share_is_chosen(monkeypatch):
         labelled = with_wrong_answers(labels_of(truth, 80, seed), 0.2)
         fits = [fit(labelled, GROUPS, key())]
         with monkeypatch.context() as fixed:
-            fixed.setattr(module, "NOISES", {0.1: 1.0})
+            fixed.setattr(search, "NOISES", {0.1: 1.0})
             fits.append(fit(labelled, GROUPS, key()))
         fresh = np.random.default_rng(9).normal(size=(500, SIZE))
         right = [np.corrcoef(fresh @ (x.chances @ x.models), fresh @ truth)[0, 1] for x in fits]
@@ -441,8 +484,8 @@ def test_wrong_answers_cost_less_if_their_share_is_chosen(monkeypatch):
 
 
 def test_neighbours_differ_in_one_variance_or_in_the_next_share_of_random_answers():
-    grid = module._grid(2)
-    near = module._neighbours(grid)
+    grid = search.grid_of(2)
+    near = search.neighbours(grid)
     np.testing.assert_array_equal(near, near.T)
     place = {(*map(float, v), e): at for at, (v, e) in enumerate(zip(*grid, strict=True))}
     one = place[30.0, 0.0, 0.1]

@@ -12,10 +12,10 @@ rewarded, and features that explain nothing get small weights; a spurious reward
 cost exploration. Each member draws a model from the same distribution and is the most probable w
 given a bootstrap sample of the labels; queries are chosen where members disagree.
 
-Many labels leave few probable models, so models are searched for: from those with one active group
-to their neighbours, as long as a model is not improbable beside the best one found. The others have
-no part in the mean. With n labels and F active features the matrices are n x n or F x F, whichever
-is cheaper. All is done on the host: nothing is compiled, so nothing is padded.
+Many labels leave few probable models, so these are searched for: see
+`backflip.rewards.linear.search`. The others have no part in the mean. With n labels and F active
+features the matrices are n x n or F x F, whichever is cheaper. All is done on the host: nothing is
+compiled, so nothing is padded.
 
 The share ε of random answers is part of a model, too. With a fixed one in ten, a teacher who errs
 more often makes large variances improbable, and features of chance explain the wrong answers.
@@ -25,9 +25,7 @@ the evidence would choose too small a variance α for the labels that are not ti
 
 Source: Christiano et al. 2017, arXiv:1706.03741, section 2.2; Rasmussen & Williams 2006,
 "Gaussian Processes for Machine Learning", section 3.4 (the algebra of the fits);
-Chu & Ghahramani 2005, "Gaussian processes for ordinal regression", JMLR 6 (ordinal answers);
-Madigan & Raftery 1994, "Model selection and accounting for model uncertainty in graphical models
-using Occam's window", JASA 89 (the search).
+Chu & Ghahramani 2005, "Gaussian processes for ordinal regression", JMLR 6 (ordinal answers).
 
 Departures from 1706.03741: linear on quadratic features instead of a network; the prior's
 variances instead of an adaptive L2 weight; the reward is the mean of models fitted to all labels,
@@ -36,28 +34,20 @@ reward is centred only if no labelled clip contains the end of an episode, becau
 end have a reward of zero; ties have a width.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt32
+from jaxtyping import Float, UInt32
 
-from backflip.rewards.interface import TIE
 from backflip.rewards.linear.answers import Answers, Point
 from backflip.rewards.linear.design import Design, is_by_labels
-from backflip.rewards.linear.marginal import log_evidence
 from backflip.rewards.linear.posterior import MostProbable, most_probable
+from backflip.rewards.linear.search import grid_of, log_prior, search
 
 MEMBERS = 16
-IN_PLAY = 0.1  # prior probability that a group is active
-VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
-# ε candidates, shares of random answers (half of them wrong), with their prior probabilities.
-NOISES = {0.1: 0.8, 0.2: 0.15, 0.4: 0.05}
-# The neighbours of a model are fitted if it is at least this probable, relative to the best one.
-IMPROBABLE = 1e-2
-MARGIN = 5.0  # in nats: a fit ends early, or is left out, only if improbable by so much more
 
 
 class Labelled(NamedTuple):
@@ -96,20 +86,6 @@ class Ensemble(NamedTuple):
     tie_widths: Float[np.ndarray, " V"]
 
 
-class _Fit(NamedTuple):
-    """The most probable weights of a model, and its log evidence."""
-
-    best: MostProbable
-    log_evidence: float
-
-
-class _Grid(NamedTuple):
-    """The models that may be fitted: α of each group, and ε."""
-
-    variances: Float[np.ndarray, "V G"]
-    noises: Float[np.ndarray, " V"]
-
-
 def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"]) -> Ensemble:
     """Return the ensemble fitted to the labels.
 
@@ -122,12 +98,12 @@ def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"])
     drawn = _bootstrap(rng, len(labelled.left_preferred))
     if not np.isfinite(labelled.difference).all():
         return _unknown(sum(groups), len(groups), drawn)
-    scaled, grid = _scaled_groups(labelled, groups), _grid(len(groups))
-    found = _search(scaled, grid, labelled.left_preferred)
+    scaled, grid = _scaled_groups(labelled, groups), grid_of(len(groups))
+    found = search(partial(_design, scaled), grid, labelled.left_preferred)
     at, fits = list(found), list(found.values())
     variances, noises = grid.variances[at], grid.noises[at]
     log_evidences = np.array([one.log_evidence for one in fits])
-    chances = _softmax(log_evidences + _log_prior(grid)[at])
+    chances = _softmax(log_evidences + log_prior(grid)[at])
     members: list[np.ndarray] = []
     for v, counts in zip(rng.choice(len(at), MEMBERS, p=chances), drawn, strict=True):
         sample = Answers(counts, labelled.left_preferred, float(noises[v]))
@@ -151,102 +127,6 @@ def _unknown(features: int, groups: int, drawn: Float[np.ndarray, "M n"]) -> Ens
     members = np.repeat(models, MEMBERS, 0)
     variances = np.full((1, groups), np.nan)
     return Ensemble(models, variances, unknown, np.ones(1), members, drawn, unknown, unknown)
-
-
-def _grid(groups: int) -> _Grid:
-    """Return each combination of variances with each share of random answers."""
-    variances, noises = _combinations(groups), np.array(list(NOISES))
-    of_each = np.tile(variances, (len(noises), 1))
-    return _Grid(of_each, np.repeat(noises, len(variances)))
-
-
-def _combinations(groups: int) -> Float[np.ndarray, "V G"]:
-    """Return the combinations of candidate variances of the groups, with 1 to 3 active, or all.
-
-    Three active groups, and all of them, have the same variance. Others are improbable a priori,
-    and cost time.
-    """
-    every = itertools.product(VARIANCES, repeat=groups)
-    return np.array([variances for variances in every if _is_candidate(variances)])
-
-
-def _is_candidate(variances: tuple[float, ...]) -> bool:
-    active = [x for x in variances if x > 0]
-    return 1 <= len(active) <= 2 or (len(active) in (3, len(variances)) and len(set(active)) == 1)
-
-
-def _search(
-    scaled: "_Scaled", grid: _Grid, left_preferred: Float[np.ndarray, " n"]
-) -> dict[int, _Fit]:
-    """Return the fits of the models that may be probable, by their number in the grid.
-
-    First those with one active group. Then, the most probable one first, the neighbours of each
-    that is not improbable. So a missing one is a neighbour of improbable ones only, or would be
-    improbable even if it were sure of every answer. Steps begin at the neighbour's logits. Without
-    labels all models are equally probable and their weights are 0, so the first ones are enough.
-    """
-    log_prior, near = _log_prior(grid), _neighbours(grid)
-    most = log_prior + _largest_evidence(grid, left_preferred)
-    once = np.ones(len(left_preferred))
-    found: dict[int, _Fit] = {}
-    worth: dict[int, float] = {}  # log evidence and log prior of those found
-    tried: set[int] = set()
-
-    def add(wanted: Bool[np.ndarray, " V"], start: Point) -> None:
-        largest = max(worth.values(), default=-math.inf)
-        for v in map(int, np.flatnonzero(wanted)):
-            least = largest + math.log(IMPROBABLE) - MARGIN
-            if v not in found and most[v] >= least:
-                answers = Answers(once, left_preferred, float(grid.noises[v]))
-                design = _design(scaled, grid.variances[v])
-                best = most_probable(design, answers, start, least - float(log_prior[v]))
-                found[v] = _Fit(best, log_evidence(design, best))
-                worth[v] = found[v].log_evidence + float(log_prior[v])
-                largest = max(largest, worth[v])
-
-    single = (grid.variances > 0).sum(1) == 1
-    add(single, Point(np.zeros(len(left_preferred)), 0.0))
-    while len(left_preferred):
-        least = max(worth.values()) + math.log(IMPROBABLE)
-        fresh = [v for v in found if v not in tried and worth[v] >= least]
-        if not fresh:
-            break
-        best = max(fresh, key=worth.__getitem__)
-        tried.add(best)
-        add(near[best], found[best].best.point)
-    return found
-
-
-def _largest_evidence(
-    grid: _Grid, left_preferred: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " V"]:
-    """Return n log(1 - ε + ε/K), the log evidence of a model that is sure of all n answers.
-
-    K is the number of answers in use: 3, or 2 without ties.
-    """
-    answers = 3 if (left_preferred == TIE).any() else 2
-    return len(left_preferred) * np.log1p(grid.noises * (1 / answers - 1))
-
-
-def _neighbours(grid: _Grid) -> Bool[np.ndarray, "V V"]:
-    """Return which models are neighbours: that differ in the variance of one group, or in ε.
-
-    Those that differ in ε are neighbours if no other candidate of ε is between them. Groups with a
-    common variance count as one, because it changes together: with three active groups, what
-    counts is whether one more is active. All groups are neighbours of three.
-    """
-    variances = grid.variances
-    active = variances > 0
-    more = (active[:, None] != active[None]).sum(-1)
-    apart = (variances[:, None] != variances[None]).sum(-1)
-    levels = np.searchsorted(sorted(NOISES), grid.noises)
-    steps = np.abs(levels[:, None] - levels[None])
-    many = active.sum(1) >= 3
-    common = many[:, None] | many[None]
-    near = np.where(
-        common, (more <= 1) | (many[:, None] & active.all(1, keepdims=True).T), apart <= 1
-    )
-    return (near & (steps == 0)) | ((apart == 0) & (steps == 1))
 
 
 def _member(
@@ -323,18 +203,6 @@ def _unscaled(
     weights = np.zeros(sum(sizes))
     weights[np.repeat(variances > 0, sizes)] = found.weights
     return (weights * np.repeat(np.sqrt(variances) * scaled.scales, sizes)).astype(np.float32)
-
-
-def _log_prior(grid: _Grid) -> Float[np.ndarray, " V"]:
-    """Return the log prior odds of each model against no active group, plus log P(ε).
-
-    A group is active with probability `IN_PLAY`; then all combinations of variances with the same
-    active groups are equally likely. ε has the probabilities of `NOISES`.
-    """
-    active = grid.variances > 0
-    alike = (active[:, None] == active[None]).all(-1).sum(1) / len(NOISES)
-    of_noise = np.log([NOISES[float(noise)] for noise in grid.noises])
-    return active.sum(1) * math.log(IN_PLAY / (1.0 - IN_PLAY)) - np.log(alike) + of_noise
 
 
 def _softmax(x: Float[np.ndarray, " V"]) -> Float[np.ndarray, " V"]:
