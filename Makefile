@@ -8,6 +8,8 @@ ENV ?= dot
 bin := .venv/bin
 pip_install := $(bin)/python -m pip install --quiet --quiet --disable-pip-version-check
 pytest := $(NICE) $(bin)/python -m pytest
+# Tests start hundreds of interpreters, and pytest rewrites each test module: compile them once.
+export PYTHONDONTWRITEBYTECODE :=
 by_file := --dist loadfile  # one worker for each file: runs that its tests share are made once
 # Compilation takes most of the time of the quick tests. It takes a third less without optimisation,
 # of what is left a third less without fusion emitters, and then a fifth less as one part. But
