@@ -491,7 +491,7 @@ def error_on_the_host() -> float:
         driver.close()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "probe", ["constant", *(pytest.param(p, marks=pytest.mark.slow) for p in list(NATIVE)[1:])]
 )
@@ -561,7 +561,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("probe", "name", "broken"),
     [BROKEN[0], *(pytest.param(*one, marks=pytest.mark.slow) for one in BROKEN[1:])],

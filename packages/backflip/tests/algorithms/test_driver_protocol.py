@@ -28,6 +28,9 @@ from backflip.preferences.clips import cut, windows
 
 PPO = PPOConfig(env_steps=1_000, num_envs=2, rollout_length=8, epochs=1, minibatches=2, hidden=(4,))
 both_drivers = pytest.mark.parametrize("where", ["native", "host"])
+host_quickly = pytest.mark.parametrize(
+    "where", [pytest.param("native", marks=pytest.mark.slow), "host"]
+)
 
 
 def driver_of(where: str, algorithm: Algorithm) -> Driver:
@@ -52,7 +55,7 @@ def test_properties_of_drivers() -> None:
 
 
 @pytest.mark.medium
-@both_drivers
+@host_quickly
 def test_episodes_survive_phases_if_the_driver_says_so(where: str) -> None:
     """Eight env steps of CartPole end no episode: sixteen are its length, or eight again."""
     driver = driver_of(where, learner())
@@ -65,7 +68,7 @@ def test_episodes_survive_phases_if_the_driver_says_so(where: str) -> None:
 
 
 @pytest.mark.medium
-@both_drivers
+@host_quickly
 def test_no_clip_goes_on_from_one_rollout_into_the_next_if_all_episodes_start_again(
     where: str,
 ) -> None:

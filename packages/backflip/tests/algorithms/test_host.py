@@ -192,7 +192,7 @@ def test_every_phase_starts_different_episodes() -> None:
     assert np.nanmax(two.metrics["episode_length_max"]) <= LIMIT
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_seed_learns_the_same_alone_and_with_others() -> None:
     """Up to the rounding of differently batched matrix products."""
     there = driver()
@@ -444,7 +444,7 @@ def assert_scenes_are_those_of_obs(record: Transition) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("autoreset", MODES)
+@pytest.mark.parametrize("autoreset", [MODES[0], pytest.param(MODES[1], marks=pytest.mark.slow)])
 def test_scenes_of_recorded_steps_are_those_of_the_observations_acted_on(autoreset: str) -> None:
     there = pendulums(autoreset)
     run_phase = there.phase(3, record_rollouts=2, record_envs=2)

@@ -51,7 +51,15 @@ def errors(spec: EnvSpec, estimate: Any = module.estimate, updates: int = 0) -> 
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("spec", [DISCRETE, CONTINUOUS, PIXELS], ids=lambda spec: spec.id)
+@pytest.mark.parametrize(
+    "spec",
+    [
+        DISCRETE,
+        pytest.param(CONTINUOUS, marks=pytest.mark.slow),
+        pytest.param(PIXELS, marks=pytest.mark.slow),
+    ],
+    ids=lambda spec: spec.id,
+)
 def test_there_is_no_error(spec: EnvSpec) -> None:
     assert max(errors(spec)) < 1e-5
 

@@ -47,7 +47,10 @@ DQN = DQNConfig(
     discount=DISCOUNT,
     hidden=(8,),
 )
-both_drivers = pytest.mark.parametrize("where", ["native", "host"])
+# The host driver takes a third of the time, and the replay of both is the same.
+host_quickly = pytest.mark.parametrize(
+    "where", [pytest.param("native", marks=pytest.mark.slow), "host"]
+)
 
 
 def changed(**settings: Any) -> DQNConfig:
@@ -210,7 +213,7 @@ def assert_rewards_are_those_of(
 
 
 @pytest.mark.medium
-@both_drivers
+@host_quickly
 @pytest.mark.parametrize(
     ("n_step", "prioritized"),
     [
@@ -237,7 +240,7 @@ def test_after_a_refit_every_row_has_the_new_reward(
 
 
 @pytest.mark.medium
-@both_drivers
+@host_quickly
 @pytest.mark.parametrize("n_step", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_true_reward_looked_up_by_step_equals_the_sum_of_the_replay(
     where: str, n_step: int

@@ -390,7 +390,7 @@ def test_phases_of_other_lengths_give_the_same_bits(env: Any, config: PPOConfig)
     assert_same_bits(run(env, config, [0, 1], [2, 2, 2])[:2], in_one[:2])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "config"),
     [

@@ -64,7 +64,7 @@ def lag_correlation(batch: Transition) -> float:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("where", ["native", "host"])
+@pytest.mark.parametrize("where", ["native", pytest.param("host", marks=pytest.mark.slow)])
 def test_neighbouring_actions_are_alike_only_with_a_color(where: str) -> None:
     pink, white = batch_of(where, 1.0)[0], batch_of(where, 0.0)[0]
     assert abs(lag_correlation(white)) < 0.1
@@ -73,7 +73,7 @@ def test_neighbouring_actions_are_alike_only_with_a_color(where: str) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("where", ["native", "host"])
+@pytest.mark.parametrize("where", ["native", pytest.param("host", marks=pytest.mark.slow)])
 def test_rollouts_have_noise_of_their_own(where: str) -> None:
     first, second = batch_of(where, 1.0, updates=2)
     assert not np.allclose(first.action, second.action)
@@ -97,7 +97,7 @@ def test_discrete_policies_ignore_it() -> None:
     assert ppo(config(1.0), spec).noise_octaves == 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_sample_draws_independent_actions() -> None:
     spec = make_native("Pendulum-v1", {}).spec
     algorithm = ppo(config(1.0), spec)

@@ -296,7 +296,7 @@ def test_the_normaliser_covers_all_valid_observations_since_the_start() -> None:
     assert float(jnp.abs(found).max()) == 10
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_explained_variances_equal_slow_loops() -> None:
     """Against TD(λ) targets on all valid rows, and Monte-Carlo returns where they are known."""
     state = start(SMALL, DISCRETE)
@@ -601,7 +601,7 @@ def test_probe_is_learned_on_every_seed(probe: str) -> None:
     assert error(env) < tolerance
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("probe", "name", "broken"),
     [BROKEN[0], *(pytest.param(*one, marks=pytest.mark.slow) for one in BROKEN[1:])],

@@ -97,7 +97,7 @@ def test_both_critics_learn_from_the_same_target() -> None:
     np.testing.assert_allclose([s[0]["b"][0] for s in slopes], [0.5, -0.5], rtol=1e-6)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_critics_do_not_learn_through_their_targets() -> None:
     state, rows = start(), trees.row_of(drawn(LOPSIDED, U, B), 0)
     noise = jnp.zeros((B, 2))

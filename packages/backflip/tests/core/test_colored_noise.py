@@ -31,7 +31,10 @@ def test_weights_by_hand() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("color", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(
+    "color",
+    [pytest.param(0.5, marks=pytest.mark.slow), 1.0, pytest.param(2.0, marks=pytest.mark.slow)],
+)
 def test_each_draw_is_standard_normal(color: float) -> None:
     noise = stream(64, color, rows=20_000)
     np.testing.assert_allclose(noise.mean(1), 0.0, atol=0.04)
@@ -55,7 +58,7 @@ def test_correlation_is_that_of_the_definition() -> None:
     np.testing.assert_allclose(found, expected, atol=0.03)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("color", [0.5, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_power_falls_with_the_frequency(color: float) -> None:
     """At low frequencies, the slope of log power on log frequency is about -β."""
