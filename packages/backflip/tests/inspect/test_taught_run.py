@@ -34,6 +34,7 @@ TINY = {
     "clip_envs": 4,
     "random_envs": 8,
     "random_env_steps": 30,
+    "reward_model": "linear",  # the quickest to fit
 }
 PHASE = 4 * 16  # env steps
 

@@ -121,9 +121,9 @@ def test_the_time_of_a_slow_teacher_is_that_of_answers(tmp_path):
         assert answers.remaining_seconds(5) == 10
 
 
-@pytest.mark.medium
-def test_an_exception_loses_no_label_and_the_run_can_be_resumed(tmp_path, own):
-    never = tiny(tmp_path / "never", "oracle")
+@pytest.fixture
+def stopped_and_resumed(tmp_path, own):
+    """The folder of a run whose teacher raised an exception at its second query."""
     parse_teacher(f"{own}:prefer")
     module = sys.modules[own]
     module.fails_at = 2  # of the first round
@@ -137,7 +137,19 @@ def test_an_exception_loses_no_label_and_the_run_can_be_resumed(tmp_path, own):
     module.fails_at = None
     resume_teach(run)
     assert module.calls == 1 + LABELS, "no query is answered twice but the one that failed"
-    assert_same(saved(never.folder), saved(run.folder))
+    return run.folder
+
+
+@pytest.mark.medium
+def test_an_exception_loses_no_label_and_the_run_can_be_resumed(stopped_and_resumed):
+    with LabelStore.open(stopped_and_resumed / "labels.sqlite") as store:
+        assert store.counts().labels == LABELS
+
+
+@pytest.mark.slow
+def test_a_resumed_run_has_the_same_bits_as_one_without_an_exception(stopped_and_resumed, tmp_path):
+    never = tiny(tmp_path / "never", "oracle")
+    assert_same(saved(never.folder), saved(stopped_and_resumed))
 
 
 @pytest.mark.slow

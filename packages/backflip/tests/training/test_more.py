@@ -333,7 +333,7 @@ def refused(tmp_path: Path, run: Run | Path | str, message: str, **more: Any) ->
     assert list_runs(tmp_path) == before
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_runs_that_cannot_be_carried_on_are_refused(tmp_path: Path) -> None:
     done = train("ppo", "CartPole-v1", env_steps=128, settings=PPO, home=tmp_path)
     refused(tmp_path, done.run, "is a run of `train`; try backflip train --more", teach=True)
@@ -425,7 +425,7 @@ def test_the_command_line_carries_a_run_on(
         assert message in capsys.readouterr().err
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["train", "teach"])
 def test_resume_of_a_finished_run_says_so_and_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, of_one_seed: Result

@@ -231,7 +231,8 @@ def test_a_full_disk_ends_with_one_line_and_the_last_checkpoint(
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    ("env", "env_args"), [("CartPole-v1", {}), ("gymnasium:CartPole-v1", SHORT)]
+    ("env", "env_args"),
+    [("CartPole-v1", {}), pytest.param("gymnasium:CartPole-v1", SHORT, marks=pytest.mark.slow)],
 )
 def test_an_interrupted_and_resumed_run_has_the_same_bits(
     tmp_path: Path, env: str, env_args: dict[str, Any], request: pytest.FixtureRequest
@@ -256,7 +257,7 @@ def test_an_interrupted_and_resumed_run_has_the_same_bits(
         assert same == {k: repr(v) for k, v in other.items() if k not in timed}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_interrupted_before_any_phase_can_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, never: Result
 ) -> None:
@@ -342,7 +343,7 @@ def test_a_users_broken_environment_ends_with_one_line(
     assert "observation[0] is nan" in events[-1]["error"]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_overflowing_rewards_are_reported_as_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
