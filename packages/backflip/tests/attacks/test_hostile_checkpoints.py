@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,19 +39,26 @@ def interrupt(progress: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A home with a stopped run of each command."""
-    made = {name: tmp_path_factory.mktemp(name) for name in ("train", "teach")}
-    common: dict[str, Any] = {"env_args": ENV[1], "report": interrupt}
-    with pytest.raises(UserFacingError):
-        train("ppo", ENV[0], env_steps=640, settings=SETTINGS, home=made["train"], **common)
-    settings = SETTINGS | TEACHING
-    with pytest.raises(UserFacingError):
-        teach(ENV[0], labels=4, env_steps=640, settings=settings, home=made["teach"], **common)
-    for home in made.values():
+def home_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A function that returns a home with a stopped run of a command, made once."""
+
+    @cache
+    def made(command: str) -> Path:
+        home = tmp_path_factory.mktemp(command)
+        common: dict[str, Any] = {"env_args": ENV[1], "report": interrupt, "home": home}
+        runs = {
+            "train": lambda: train("ppo", ENV[0], env_steps=640, settings=SETTINGS, **common),
+            "teach": lambda: teach(
+                ENV[0], labels=4, env_steps=640, settings=SETTINGS | TEACHING, **common
+            ),
+        }
+        with pytest.raises(UserFacingError):
+            runs[command]()
         folder = find_run(home, "latest").folder
         (folder / "checkpoint.previous.safetensors").unlink(missing_ok=True)
         assert (folder / POLICY).exists()
+        return home
+
     return made
 
 
@@ -150,12 +158,12 @@ def refused(home: Path, *argv: str) -> None:
     assert len(last) < 2_100
 
 
-@pytest.mark.parametrize("command", ["train", "teach"])
+@pytest.mark.parametrize("command", ["train", pytest.param("teach", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_checkpoint_is_refused(
-    homes: dict[str, Path], tmp_path: Path, command: str, what: str, tried: Tried
+    home_of: Callable[[str], Path], tmp_path: Path, command: str, what: str, tried: Tried
 ) -> None:
-    home = Path(shutil.copytree(homes[command], tmp_path / "home"))
+    home = Path(shutil.copytree(home_of(command), tmp_path / "home"))
     folder = find_run(home, "latest").folder
     HOSTILE[what](folder / CHECKPOINT)
     before = {name: x for name, x in seen(folder).items() if name != "events.jsonl"}
@@ -172,9 +180,9 @@ ONLY_OF_CHECKPOINTS = ("phases without end", "seconds of text", "a list as extra
 
 @pytest.mark.parametrize("what", [what for what in HOSTILE if what not in ONLY_OF_CHECKPOINTS])
 def test_a_hostile_policy_is_refused(
-    homes: dict[str, Path], tmp_path: Path, what: str, tried: Tried
+    home_of: Callable[[str], Path], tmp_path: Path, what: str, tried: Tried
 ) -> None:
-    home = Path(shutil.copytree(homes["train"], tmp_path / "home"))
+    home = Path(shutil.copytree(home_of("train"), tmp_path / "home"))
     folder = find_run(home, "latest").folder
     HOSTILE[what](folder / POLICY)
     before = seen(folder)
@@ -187,20 +195,20 @@ def test_a_hostile_policy_is_refused(
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_checkpoint_of_no_numbers_ends_in_a_line(
-    homes: dict[str, Path], tmp_path: Path, value: float, tried: Tried
+    home_of: Callable[[str], Path], tmp_path: Path, value: float, tried: Tried
 ) -> None:
-    home = Path(shutil.copytree(homes["train"], tmp_path / "home"))
+    home = Path(shutil.copytree(home_of("train"), tmp_path / "home"))
     folder = find_run(home, "latest").folder
     changed(lambda arrays, name: arrays[name].fill(value))(folder / CHECKPOINT)
     refused(home, "resume", folder.name)
     tried(1, "hostile checkpoints and policies of a run")
 
 
-@pytest.mark.parametrize("command", ["train", "teach"])
+@pytest.mark.parametrize("command", ["train", pytest.param("teach", marks=pytest.mark.slow)])
 def test_every_array_that_was_finite_when_saved_is_checked(
-    homes: dict[str, Path], tmp_path: Path, command: str, tried: Tried
+    home_of: Callable[[str], Path], tmp_path: Path, command: str, tried: Tried
 ) -> None:
-    home = Path(shutil.copytree(homes[command], tmp_path / "home"))
+    home = Path(shutil.copytree(home_of(command), tmp_path / "home"))
     run = find_run(home, "latest")
     saved = load_arrays(run.folder / CHECKPOINT)
     floats = [name for name, x in saved.arrays.items() if x.dtype.kind == "f" and x.size]

@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 import backflip
 from backflip.api import resume_teach
+from backflip.cli.main import main
 from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
@@ -149,30 +149,29 @@ def test_lost_or_other_clips_of_a_run_are_noticed(data: Path, tmp_path: Path) ->
         resume_teach(run)
 
 
-def refused(tmp_path: Path, *options: str) -> str:
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
     """Return the line that the command says when it refuses; it makes no run."""
-    command = [sys.executable, "-m", "backflip", "teach", "CartPole-v1", "--home", str(tmp_path)]
-    done = subprocess.run(
-        [*command, *options], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("backflip: error: ")
-    assert done.stderr.count("\n") == 1
+    assert main(["teach", "CartPole-v1", "--home", str(tmp_path), *options]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("backflip: error: ")
+    assert said.count("\n") == 1
     assert not list((tmp_path / "runs").glob("*")) if (tmp_path / "runs").exists() else True
-    return done.stderr
+    return said
 
 
 @pytest.mark.medium
-def test_what_cannot_be_asked_is_refused_before_there_is_a_run(data: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_asked_is_refused_before_there_is_a_run(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = dict(np.load(data))
     del file["rewards"]
     bare = tmp_path / "bare.npz"
     np.savez(bare, **file)
     oracle = ("--teacher", "oracle", "--labels", "8")
-    assert "has no `rewards`" in refused(tmp_path, "--clips", str(bare), *oracle)
+    assert "has no `rewards`" in refused(tmp_path, capsys, "--clips", str(bare), *oracle)
     cut = tmp_path / "cut.npz"
     np.savez(cut, **{name: x[:5] for name, x in np.load(data).items()})
-    short = refused(tmp_path, "--clips", str(cut), *oracle)
+    short = refused(tmp_path, capsys, "--clips", str(cut), *oracle)
     assert "0 clips of 25 env steps" in short
     assert "its longest trajectory has 5; try --set clip_length=5" in short
 
