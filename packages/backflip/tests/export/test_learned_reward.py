@@ -28,6 +28,7 @@ from backflip.core.learned_actions import learned_actions
 from backflip.core.spaces import row, taken
 from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of
+from backflip.envs.native.cartpole import CartPole
 from backflip.envs.spaces import learned_action, own_spaces
 from backflip.export.learned_reward import LearnedReward
 from backflip.preferences.clips import from_arrays, observed
@@ -38,6 +39,7 @@ from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.store.run import create_run
 
 ROOT = Path(__file__).parents[4]
+CARTPOLE = CartPole().spec
 PEER = ROOT / ".cache" / "peers" / "sb3_reward" / "bin" / "python"
 SMALL = {
     **{"num_envs": 4, "rollout_length": 32, "epochs": 1, "minibatches": 1, "hidden": (4,)},
@@ -229,7 +231,7 @@ def test_the_reward_of_a_run_is_that_of_its_labelled_clips(home: Path, taught: R
     assert "CartPole-v1" in repr(reward)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_without_its_policy_or_with_an_old_manifest_gives_the_same_reward(
     home: Path, taught: Result, tmp_path: Path
 ) -> None:
@@ -246,7 +248,7 @@ def test_a_run_without_its_policy_or_with_an_old_manifest_gives_the_same_reward(
     assert backflip.load_reward(old)(*step) == expected
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_runs_without_a_reward_and_damaged_ones_are_refused(
     home: Path, taught: Result, tmp_path: Path
 ) -> None:
@@ -274,8 +276,8 @@ def test_runs_without_a_reward_and_damaged_ones_are_refused(
 
 
 @pytest.mark.medium
-def test_an_environment_gives_the_learned_reward_and_keeps_the_true_one(taught: Result) -> None:
-    reward = backflip.load_reward(taught.folder)
+def test_an_environment_gives_the_learned_reward_and_keeps_the_true_one() -> None:
+    reward, _, _ = learned("linear", CARTPOLE)
     env, plain = reward.wrap(gymnasium.make("CartPole-v1")), gymnasium.make("CartPole-v1")
     with pytest.raises(UsageError, match="call `reset` before"):
         reward.wrap(gymnasium.make("CartPole-v1").unwrapped).step(0)
@@ -294,8 +296,8 @@ def test_an_environment_gives_the_learned_reward_and_keeps_the_true_one(taught: 
 
 
 @pytest.mark.medium
-def test_another_environment_is_not_wrapped(taught: Result) -> None:
-    reward = backflip.load_reward(taught.folder)
+def test_another_environment_is_not_wrapped() -> None:
+    reward, _, _ = learned("linear", CARTPOLE)
     with pytest.raises(UsageError, match=r"its observation was \(4,\), now \(3,\)"):
         reward.wrap(gymnasium.make("Pendulum-v1"))
     with pytest.raises(UsageError, match=r"one gymnasium\.Env, got .*VectorEnv"):

@@ -18,6 +18,7 @@ from backflip.core.checkpoint import load_arrays
 from backflip.core.settings import resolve
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
+from backflip.loading import load_reward
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
@@ -145,6 +146,16 @@ def test_resuming_a_finished_run_changes_nothing(taught):
     files = {path: path.read_bytes() for path in taught.folder.rglob("*") if path.is_file()}
     assert resume_teach(open_run(taught.folder)) == taught
     assert {p: p.read_bytes() for p in taught.folder.rglob("*") if p.is_file()} == files
+
+
+@pytest.mark.medium
+def test_the_learned_reward_of_each_seed_is_loaded(taught):
+    step = (np.zeros(4), 1, np.full(4, 0.1))
+    one, other = (load_reward(taught.folder, seed)(*step) for seed in (3, 4))
+    assert np.isfinite([one, other]).all()
+    assert one != other
+    with pytest.raises(UsageError, match="has no seed 9; it has 3, 4"):
+        load_reward(taught.folder, 9)
 
 
 def settings_taught(env):
