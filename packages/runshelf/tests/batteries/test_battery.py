@@ -67,6 +67,12 @@ def test_a_change_makes_a_row_worse_and_now_says_so(project, capsys):
     assert "-50 (" in said
     assert main(["now"]) == 0
     assert "toy (worse)" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_change_makes_a_row_better_and_can_be_accepted(project, capsys):
+    add(capsys)
+    battery(capsys, "--accept")
     shift(project, 50)
     assert verdicts(capsys) == {"toy": "better"}
     battery(capsys, "--accept")
@@ -91,7 +97,7 @@ def test_show_leaves_no_trace_of_rows_that_were_not_measured(project, capsys):
     assert not list(project.glob("**/sweeps"))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_program_that_fails_is_a_failed_row(project, capsys):
     (project / "broken.py").write_text("raise SystemExit('no such thing')")
     add(capsys, seeds=2)
@@ -128,7 +134,7 @@ def test_a_killed_battery_goes_on_where_it_was(project, capsys, monkeypatch):
     assert len(set(blocks)) == SEEDS
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_command_may_name_its_seeds_itself(project, capsys):
     (project / "all.py").write_text(
         "import runshelf\nfor seed in (3, 4):\n    runshelf.log('score', 10.0 + seed, seed=seed)\n"
@@ -194,7 +200,7 @@ def test_a_name_is_taken_once_and_unknown_rows_are_named(project, capsys):
     assert "has no rows" in capsys.readouterr().err
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_rows_that_are_measured_by_hand_or_cost_too_much_are_left_out(project, capsys):
     add(capsys, seeds=1)
     for name, more in (("by-hand", {"by_hand": True}), ("dear", {"seconds": 1e6})):

@@ -90,7 +90,7 @@ def test_rows_without_a_reference_or_with_a_failed_command():
     assert found[1].note == "exit status 3"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_equal_batteries_are_called_worse_or_better_in_one_of_twenty_at_most():
     """400 batteries of 6 rows from one distribution; by chance, .05 is exceeded up to .075."""
     rng = np.random.default_rng(0)
