@@ -389,7 +389,14 @@ def test_the_last_window_ends_at_the_last_call(run, monkeypatch):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("first", ["", "runshelf.log('x', 1)", "runshelf.rate('y')"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param("", marks=pytest.mark.slow),
+        "runshelf.log('x', 1)",
+        pytest.param("runshelf.rate('y')", marks=pytest.mark.slow),
+    ],
+)
 def test_a_short_program_logs_its_rates(tmp_path, first):
     rates = "[(time.sleep(0.03), runshelf.rate('frames', 8)) for _ in range(5)]"
     done = python(f"import runshelf, time\n{first}\n{rates}\n{first}", tmp_path)
@@ -525,7 +532,7 @@ print(calls)
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_signal_handler_may_log_while_the_logger_is_loaded(tmp_path):
     done = python(INTERRUPTED, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -534,7 +541,7 @@ def test_a_signal_handler_may_log_while_the_logger_is_loaded(tmp_path):
     assert [v["a"] for v in found if "a" in v] == list(range(100))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_calls_dropped_while_loading_are_reported(tmp_path):
     program = (
         "import runshelf, sys, _thread\n"
@@ -601,10 +608,12 @@ def test_the_first_call_creates_a_run_that_ends_with_the_program(tmp_path):
         ("raise ValueError('broken')", "failed", "ValueError: broken"),
         ("raise KeyboardInterrupt", "interrupted", ""),
         ("import os; os.kill(os.getpid(), 9)", "lost", "its process is gone"),
-        ("sys.exit(3)", "failed", "exit status 3"),
-        ("sys.exit('no  such\\nfile')", "failed", "no such file"),
+        pytest.param("sys.exit(3)", "failed", "exit status 3", marks=pytest.mark.slow),
+        pytest.param(
+            "sys.exit('no  such\\nfile')", "failed", "no such file", marks=pytest.mark.slow
+        ),
         ("sys.exit()", "finished", ""),
-        ("raise SystemExit", "finished", ""),
+        pytest.param("raise SystemExit", "finished", "", marks=pytest.mark.slow),
     ],
 )
 def test_how_the_program_ended(tmp_path, ending, state, note):
@@ -699,7 +708,7 @@ def test_every_process_logs_into_the_run_of_the_first(tmp_path):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("kind", ["vanished", "foreign"])
+@pytest.mark.parametrize("kind", ["vanished", pytest.param("foreign", marks=pytest.mark.slow)])
 def test_an_invalid_run_is_reported_and_a_new_one_created(tmp_path, kind):
     named = tmp_path / "named"
     if kind == "foreign":
@@ -711,7 +720,7 @@ def test_an_invalid_run_is_reported_and_a_new_one_created(tmp_path, kind):
     assert len(records(the_run(tmp_path).folder)) == 2
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_home_that_cannot_be_written_breaks_nothing(tmp_path):
     (tmp_path / "file").write_text("")
     program = (

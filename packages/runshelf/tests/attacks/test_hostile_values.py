@@ -86,6 +86,7 @@ def test_a_hostile_line_spoils_no_other_line(tmp_path: Path, hostile: str, tried
     tried(6, "hostile values in lines of metrics")
 
 
+@pytest.mark.medium
 def test_60_000_keys_take_linear_time(tmp_path: Path, tried: Tried) -> None:
     keys = ", ".join(f'"k{n}": {n}' for n in range(60_000))
     (tmp_path / "metrics-log-1-a.jsonl").write_text(f"{{{keys}}}\n" * 2)

@@ -226,6 +226,7 @@ def test_tuning_seeds_are_refused_unless_allowed(tmp_path: Path, compare: Shell)
     assert any("configurations tried: a group unknown, c group 30" in n for n in found["notes"])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -325,6 +326,7 @@ def test_across_environments(tmp_path: Path, compare: Shell) -> None:
     assert [pair["p_corrected"] for pair in pairs] == pytest.approx([3 * pairs[0]["p"]] * 3)
 
 
+@pytest.mark.medium
 def test_lower_is_better_is_the_mirror_of_higher_is_better(tmp_path: Path, compare: Shell) -> None:
     rng = np.random.default_rng(1)
     ends = {"Own-v0": (20.0, 80.0), "Other-v0": (-3.0, 5.0)}

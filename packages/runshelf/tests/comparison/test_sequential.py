@@ -50,7 +50,7 @@ def answer(home: Path, capfd: pytest.CaptureFixture[str], *words: str) -> dict[s
     return json.loads(capfd.readouterr().out)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_batches_run_by_the_registered_commands(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +142,7 @@ def test_what_a_sequential_test_refuses(tmp_path: Path, capsys: pytest.CaptureFi
     assert "registers one look" in capsys.readouterr().err
 
 
+@pytest.mark.medium
 def test_a_registration_is_asked_in_the_terminal(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     argv = [sys.executable, "-m", "runshelf", "register", "asked", "--home", str(tmp_path)]

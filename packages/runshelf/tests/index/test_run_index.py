@@ -599,7 +599,7 @@ print(index.path)
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_many_processes_refresh_one_home_while_runs_come_and_go(home: Path) -> None:
     for number in range(100):
         make_run(home, number, config={f"k{n}": n for n in range(10)}, records=[{"a": 1, "b": 2}])

@@ -79,6 +79,7 @@ RECORD = st.one_of(
 )
 
 
+@pytest.mark.medium
 @given(st.lists(RECORD, min_size=20, max_size=120), st.randoms())
 def test_columns_hold_what_is_read_one_by_one(tmp_path_factory, records, random):
     path = tmp_path_factory.getbasetemp() / "columns"
@@ -89,6 +90,7 @@ def test_columns_hold_what_is_read_one_by_one(tmp_path_factory, records, random)
     assert are_equal(written(path, bytes(broken)))
 
 
+@pytest.mark.medium
 def test_a_long_log_is_in_the_order_of_the_file(tmp_path):
     """Of several blocks; the steps of a tag go back, and have one to four bytes."""
     steps = [1, 200, 30_000, 4_000_000, 7] * 3_000

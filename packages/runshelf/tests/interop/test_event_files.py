@@ -119,6 +119,7 @@ def test_only_a_damaged_record_is_skipped(tmp_path):
         assert f"at byte {len(records[0])}" in said
 
 
+@pytest.mark.medium
 def test_the_search_for_a_sound_record_is_bounded(tmp_path):
     """Also where every byte may begin a record, and where each record has a damaged length."""
     sound = scalar_event(1.0, 7, [("loss", 1.0)])

@@ -144,6 +144,7 @@ def test_a_script_keeps_its_name(bench):
     assert (first.stdout, again.stdout) == ("./s.sh x\n", "./s.sh x\n")
 
 
+@pytest.mark.slow
 def test_differences_of_the_environment_are_printed(bench):
     bench.write("uv.lock", "one")
     bench("run", "--", sys.executable, "-c", "print(1)")
@@ -177,6 +178,7 @@ def test_change_one_setting(words, change, result):
     assert apply(["prog", *words], parse_changes([change])) == (["prog", *result], {})
 
 
+@pytest.mark.slow
 def test_an_unknown_setting_is_refused_and_no_run_is_made(bench):
     bench("run", "echo", "--rate", "1", "--on")
     done = bench("rerun", "latest", "--set", "rat=2")
@@ -200,6 +202,7 @@ def test_a_secret_must_be_given_again(bench):
     assert "new-key-22" not in (bench.last.folder / "run.json").read_text()
 
 
+@pytest.mark.slow
 def test_relevant_variables_have_their_recorded_values(bench):
     bench.env.pop("XLA_FLAGS", None)
     show = "import os; print(os.environ.get('OMP_NUM_THREADS'), os.environ.get('XLA_FLAGS'))"
@@ -218,6 +221,7 @@ def test_a_hostile_manifest_cannot_set_ld_preload(bench):
     assert "OMP_NUM_THREADS=5" in again
 
 
+@pytest.mark.slow
 def test_a_run_without_its_code_cannot_be_repeated(bench):
     bench("run", "true")
     (bench.last.folder / "code.json").unlink()
@@ -244,6 +248,7 @@ def test_a_rerun_writes_into_the_clean_folder_only(bench):
     assert Path(bench.last.manifest["cwd"]) == bench.last.folder / "code"
 
 
+@pytest.mark.slow
 def test_a_program_found_on_path_is_the_archived_one(bench):
     bench.write("bin/tool", "#!/bin/sh\necho tool 1 $0 $PWD; helper\n").chmod(0o755)
     bench.write("bin/helper", "#!/bin/sh\necho helper 1\n").chmod(0o755)
@@ -295,6 +300,7 @@ def test_imports_from_outside_the_snapshot_are_printed(bench, tmp_path):
         assert str(bench.work) not in line
 
 
+@pytest.mark.slow
 def test_files_that_were_not_archived_are_counted(bench):
     for name in ("a.pem", "b.pem", "c.pem", "d.pem", "e.pem"):
         bench.write(name, "")
@@ -320,6 +326,7 @@ def test_input_that_is_not_archived_is_reported(bench):
         assert "stdin" not in bench.last.manifest
 
 
+@pytest.mark.slow
 def test_run_information_of_a_rerun_has_no_secrets(bench):
     bench("run", "true")
     bench("rerun", "latest", "--tag", "ghp_" + "a1" * 18, "--group", "ghp_" + "b2" * 18)

@@ -54,7 +54,7 @@ for i in range(3000):
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_alternating_lines_of_two_streams_keep_their_order(bench):
     done = bench("run", "--", PYTHON, "-c", ALTERNATE)
     assert [int(text) for _, text in bench.output()] == list(range(3000))
@@ -149,14 +149,14 @@ def test_stdin_is_passed_through(bench):
     assert bench("run", "cat", input="some\ntext").stdout == "some\ntext"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_only_the_last_state_of_a_progress_bar_is_recorded(bench):
     done = bench("run", "sh", "-c", r"printf 'step 1\rstep 2\rstep 3\n'; printf 'a\r\n'")
     assert done.stdout == "step 1\rstep 2\rstep 3\na\r\n"
     assert bench.output() == [("out", "step 3"), ("out", "a")]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_prompt_is_shown_before_its_line_ends(bench):
     with bench.start("run", "sh", "-c", "printf 'name? '; read x; echo $x", stdin=-1) as process:
         assert process.stdout.read(6) == b"name? "
@@ -171,7 +171,7 @@ kept() { until grep -q "\t$1$" "$BACKFLIP_RUN/output.log"; do sleep 0.01; done; 
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_program_that_truncates_its_own_output(bench):
     script = """
     echo a >&2; kept a; echo b > /dev/stderr; kept b; echo c > /dev/stderr; kept c
@@ -197,12 +197,28 @@ def test_a_program_that_truncates_its_own_output_many_times(bench):
     [
         ([], "no command given"),
         (["ecoh", "x"], "there is no program `ecoh`, did you mean `echo`?"),
-        (["./absent"], "there is no program `./absent`"),
-        (["plain.py"], "`plain.py` is not executable: type runshelf run -- python plain.py"),
-        (["folder"], "`folder` is a folder"),
-        (["--nmae", "x", "--", "echo"], "unknown option `--nmae` of runshelf run, did you mean"),
-        (["--budget", "soon", "--", "echo"], "must be a time, got `soon`; try 90s, 30m, 2h or 1d"),
-        (["--cost", "x", "echo"], "must be a cost by the hour, got `x`; try 1.20/h"),
+        pytest.param(["./absent"], "there is no program `./absent`", marks=pytest.mark.slow),
+        pytest.param(
+            ["plain.py"],
+            "`plain.py` is not executable: type runshelf run -- python plain.py",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(["folder"], "`folder` is a folder", marks=pytest.mark.slow),
+        pytest.param(
+            ["--nmae", "x", "--", "echo"],
+            "unknown option `--nmae` of runshelf run, did you mean",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["--budget", "soon", "--", "echo"],
+            "must be a time, got `soon`; try 90s, 30m, 2h or 1d",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["--cost", "x", "echo"],
+            "must be a cost by the hour, got `x`; try 1.20/h",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_wrong_usage_prints_one_line_and_makes_no_run(bench, words, message):
@@ -215,7 +231,7 @@ def test_wrong_usage_prints_one_line_and_makes_no_run(bench, words, message):
     assert not bench.home.exists()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_file_that_is_not_a_program_is_a_failed_run(bench):
     bench.write("broken", "#!/no/such/interpreter\n").chmod(0o755)
     done = bench("run", "./broken")
@@ -238,7 +254,11 @@ def test_json_goes_to_stdout_and_the_programs_output_to_stderr(bench):
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("number", "status"),
-    [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "failed"), (signal.SIGHUP, "failed")],
+    [
+        (signal.SIGINT, "interrupted"),
+        (signal.SIGTERM, "failed"),
+        pytest.param(signal.SIGHUP, "failed", marks=pytest.mark.slow),
+    ],
 )
 def test_signals_reach_the_program_and_its_children(bench, number, status):
     if signal.getsignal(number) is signal.SIG_IGN:
@@ -257,7 +277,7 @@ child = subprocess.Popen(["sleep", "60"]); print(child.pid, flush=True); child.w
     wait_for(lambda: not is_running(pid))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_program_that_handles_ctrl_c_and_exits_with_0_has_finished(bench):
     with bench.start("run", "sh", "-c", "trap 'exit 0' INT; echo up; sleep 60 & wait") as process:
         process.stdout.readline()
@@ -296,7 +316,7 @@ Program.__init__ = slow
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_signal_that_the_program_sends_us_at_once_reaches_the_program(bench):
     words = bench.command("run", "sh", "-c", "kill -TERM $PPID; sleep 60 & wait")
     words[2] = SLOW + words[2]
@@ -409,7 +429,7 @@ if sys.argv[2] == "again": os.remove(home + "/filler"); time.sleep(0.5); print("
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("again", ["again", "never"])
+@pytest.mark.parametrize("again", ["again", pytest.param("never", marks=pytest.mark.slow)])
 def test_a_full_disk_does_not_disturb_the_program(bench, again):
     bench.home.mkdir()
     able = subprocess.run([*UNSHARE, TINY, "sh", str(bench.home), "true"], capture_output=True)
@@ -437,7 +457,7 @@ def test_a_full_disk_does_not_disturb_the_program(bench, again):
         assert seen[0] == "before"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_the_start_prints_one_line(bench):
     bench.home.mkdir()
     tiny = 'mount -t tmpfs -o size=4k tmpfs "$1"; echo x > "$1/f"; shift; exec "$@"'
@@ -452,7 +472,7 @@ def test_a_disk_that_is_full_at_the_start_prints_one_line(bench):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_spool_is_removed(bench):
     bench("run", "echo", "x")
     assert not (bench.last.folder / "spool").exists()

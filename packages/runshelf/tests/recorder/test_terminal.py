@@ -118,7 +118,7 @@ while not told:
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_resized_terminal_signals_the_program(bench):
     def resize(master, _):
         fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))

@@ -39,8 +39,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 Call = Callable[..., str]
 
 QUICK = (  # one of each: what git ignores, where runs are, and what is not committed
-    *("no ignore file", "everything is ignored", "with files in runs", "subfolder"),
-    *("in a submodule", "worktree", "home outside", "shallow", "odd names", "changed"),
+    *("everything is ignored", "with files in runs", "in a submodule", "home outside", "changed"),
 )
 
 
@@ -186,7 +185,15 @@ def test_a_repository_without_commits_is_recorded_without_one(tmp_path: Path, ca
     assert diff_code(root, one.folder, other.folder).files == []
 
 
-@pytest.mark.parametrize("refuses", ["owner", "no git", "tree elsewhere", "damaged"])
+@pytest.mark.parametrize(
+    "refuses",
+    [
+        "owner",
+        "no git",
+        pytest.param("tree elsewhere", marks=pytest.mark.slow),
+        pytest.param("damaged", marks=pytest.mark.slow),
+    ],
+)
 def test_where_git_gives_no_answer_the_code_is_kept_without_it(
     tmp_path: Path,
     call: Call,

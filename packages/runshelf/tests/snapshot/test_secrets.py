@@ -166,13 +166,17 @@ def test_a_secret_within_an_argument_is_masked_in_other_texts():
     assert asked == RunInfo("***", "g ***", "***?", ("***", "x"))
 
 
+PIECES = (
+    *("a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-", "Cookie: ", "X-a-"),
+    *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-p", " -p", "curl -u a ", "a:", "A1"),
+)
+QUICK_PIECES = ("a", "--a ", "-----BEGIN PRIVATE KEY-----", " -p")
+
+
 @pytest.mark.medium
 @pytest.mark.parametrize(
     "piece",
-    [
-        *("a", "a.", "-", '"', "a=", "?a=", "://", "--a ", "Bearer ", "_-", "Cookie: ", "X-a-"),
-        *("-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-p", " -p", "curl -u a ", "a:", "A1"),
-    ],
+    [pytest.param(x, marks=() if x in QUICK_PIECES else pytest.mark.slow) for x in PIECES],
 )
 def test_long_arguments_take_linear_time(piece):
     """Quadratic matching would take billions of steps."""

@@ -84,7 +84,7 @@ def test_uneven_numbers_of_runs() -> None:
     assert estimate(UNEVEN, aggregates.median).value == pytest.approx(np.median(means))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_intervals_are_those_of_a_plain_stratified_bootstrap() -> None:
     """Resample one at a time with other random numbers: ends agree within the noise."""
     rng = np.random.default_rng(9)

@@ -50,6 +50,7 @@ def brute_force_looks(x: np.ndarray, y: np.ndarray, n: int, alpha: float) -> lis
     return [first[0] > at_first, second[0, 0] > at_second]
 
 
+@pytest.mark.medium
 def test_two_looks_agree_with_brute_force() -> None:
     """Only permutations of the second look are drawn, so nearly every decision agrees."""
     rng = np.random.default_rng(1)
@@ -241,7 +242,10 @@ RETURNS: dict[str, Draw] = {
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("kind", RETURNS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(x, marks=() if x == "normal" else pytest.mark.slow) for x in RETURNS],
+)
 @pytest.mark.parametrize("many", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_equal_groups_are_rarely_called_different(kind: str, many: int) -> None:
     """At most 5 % of comparisons; 7.5 % is three standard errors above. benchmarks/ has more."""

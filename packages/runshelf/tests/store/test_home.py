@@ -168,7 +168,7 @@ def test_the_old_trash_is_restored_and_emptied(old: Path) -> None:
     assert not list((old / "objects").glob("sha256/??/*"))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_old_code_that_a_run_needs_is_kept_and_the_old_index_is_removed(old: Path) -> None:
     (run,) = list_runs(old)
     garbage = collect(old)
@@ -177,7 +177,7 @@ def test_old_code_that_a_run_needs_is_kept_and_the_old_index_is_removed(old: Pat
     materialise(old, old / "runs" / run, old / "restored")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_index_of_another_program_is_kept(old: Path) -> None:
     for path in old.glob("index.sqlite*"):
         path.unlink()

@@ -127,6 +127,10 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.05)
 
 
+# The tests of sweeps run some with local processes.
+@pytest.mark.parametrize(
+    "engine", [pytest.param(*ENGINES[:1], marks=pytest.mark.slow), *ENGINES[1:]], indirect=True
+)
 @pytest.mark.medium
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")
 def test_an_engine_runs_a_sweep_to_its_end(sweep, engine):
@@ -154,7 +158,7 @@ def test_stopped_workers_give_their_blocks_up(sweep, engine, tmp_path):
     assert len(state_of_sweep(sweep).open) == 4
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_killed_workers_are_replaced(sweep, tmp_path):
     (tmp_path / "seconds").write_text("0.5")
     engine, said = Processes(sweep.folder), []

@@ -138,7 +138,7 @@ def wait_for(condition, seconds=60.0):
         time.sleep(0.02)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_interrupted_worker_gives_its_block_up(work, capsys, monkeypatch):
     monkeypatch.setenv("TOY_SECONDS", "30")
     worker = ("stop", "--over", "lr=1", "--seeds", "1", *TOY[:2], "--work", *TOY[2:])

@@ -120,6 +120,7 @@ def test_only_the_page_itself_can_write(tmp_path: Path) -> None:
     assert [note.text for note in read_notes(tmp_path)] == ["x"]
 
 
+@pytest.mark.slow
 def test_a_home_whose_notes_cannot_be_read_still_has_a_home_page(tmp_path: Path) -> None:
     finish(begin(tmp_path, question="q?"))
     (tmp_path / "worklog").mkdir()

@@ -377,6 +377,7 @@ def test_the_table_can_be_downloaded_as_csv(server: Server) -> None:
     assert {row[-1] for row in rows[1:]} >= {"0.0001", "0.01"}
 
 
+@pytest.mark.slow
 def test_the_code_page_shows_files_and_changes_since_the_parent(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
@@ -478,6 +479,7 @@ def test_a_clip_beyond_the_curve_extends_the_axis_and_close_clips_share_a_mark(
     assert label.startswith("view0, step 20, after 5 s; ")
 
 
+@pytest.mark.slow
 def test_a_run_with_a_nan_loss_has_a_warning(tmp_path: Path) -> None:
     with begin(tmp_path, question="is it healthy?", config={"env_steps": 1000 * 256}) as writer:
         log(writer, 250, of=1000, loss=lambda x: float("nan"))
@@ -574,6 +576,7 @@ def test_1_raw_paths_are_not_normalised(server: Server, raw: str) -> None:
     assert b"evil" not in response.split(b"\r\n\r\n")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_1_groups_with_unusual_names_have_pages(tmp_path: Path) -> None:
     names = ["../../x", "a;b#c?d&e", "UPPER", "upper", "😀 \u202e", 'q"u\\o', " ", "a" * 300]
@@ -638,6 +641,7 @@ def test_2_links_and_paths_out_of_a_run_are_not_followed(tmp_path: Path) -> None
             assert b"top secret" not in server.get(path).body, path
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_2_pipes_in_a_run_do_not_block_the_server(tmp_path: Path) -> None:
     writer = begin(tmp_path)
@@ -901,6 +905,7 @@ def test_13_too_large_forms_and_addresses_are_refused(server: Server) -> None:
     assert server.get("/").status == 200
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_13_a_run_with_thousands_of_metrics_has_a_page(tmp_path: Path) -> None:
     writer = begin(tmp_path)

@@ -81,7 +81,7 @@ def test_a_large_run_has_the_same_pages_from_its_own_process(tmp_path: Path) -> 
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_other_pages_answer_while_a_large_run_never_ends(tmp_path: Path, tried: Tried) -> None:
     """The process of large runs is frozen, then killed: its page says so, the next one works."""
     home = a_home(tmp_path)
@@ -148,6 +148,7 @@ def test_the_processes_end_with_the_server(tmp_path: Path, how: signal.Signals) 
     until(lambda: not workers_of(home, INDEX_WORKER) + workers_of(home, PAGE_WORKER))
 
 
+@pytest.mark.medium
 def test_a_process_says_nothing_if_the_server_is_killed_before_its_answer(tmp_path: Path) -> None:
     """Its pipe for answers closes before the one for requests."""
     command = [sys.executable, "-P", "-m", INDEX_WORKER, str(tmp_path)]

@@ -121,6 +121,7 @@ def test_a_run_is_watched_from_its_start_to_its_end(bench: Bench) -> None:
     assert "still running" not in err  # the companion is no process of the program
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_at_once_is_watched(bench: Bench) -> None:
     bench.go()
     _, err = bench.start("--alert loss > 100", "--alert end").communicate(timeout=60)
@@ -132,8 +133,8 @@ def test_a_run_that_ends_at_once_is_watched(bench: Bench) -> None:
     ("words", "says"),
     [
         ("--alert loss >", "is not a rule"),
-        ("--to pigeon", "is not a channel"),
-        ("--to env:NOT_THERE", "is not set"),
+        pytest.param("--to pigeon", "is not a channel", marks=pytest.mark.slow),
+        pytest.param("--to env:NOT_THERE", "is not set", marks=pytest.mark.slow),
     ],
 )
 def test_what_is_wrong_is_refused_before_the_program_starts(
@@ -146,6 +147,7 @@ def test_what_is_wrong_is_refused_before_the_program_starts(
     assert list_runs(bench.folder) == []
 
 
+@pytest.mark.slow
 def test_a_killed_companion_does_not_touch_the_run(bench: Bench) -> None:
     run = bench.start("--alert end")
     (companion,) = wait_for(bench.companions)
