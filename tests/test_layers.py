@@ -29,6 +29,7 @@ BREACHES = [
     ("light", "backflip/labelling/__init__.py", "import jax"),
     ("light", "backflip/preferences/labels.py", "import backflip.networks.torsos"),
 ]
+FIRST = {one[0]: one for one in reversed(BREACHES)}.values()  # of each contract
 
 Linter = Callable[[str], subprocess.CompletedProcess[str]]
 
@@ -63,7 +64,10 @@ def lint(sources: Path) -> Linter:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize(("contract", "module", "statement"), BREACHES)
+@pytest.mark.parametrize(
+    ("contract", "module", "statement"),
+    [pytest.param(*one, marks=() if one in FIRST else pytest.mark.slow) for one in BREACHES],
+)
 def test_contract_is_seen_to_break(
     lint: Linter, sources: Path, contract: str, module: str, statement: str
 ) -> None:

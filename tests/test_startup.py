@@ -57,6 +57,7 @@ def test_what_pages_and_the_command_line_read_starts_without_jax(module: str) ->
     assert not imported_after(f"import {module}") & {"jax", "jaxlib", "optax"}
 
 
+@pytest.mark.medium
 def test_help_is_fast() -> None:
     """Under 0.3 s of CPU time: the best of five."""
     seconds: list[float] = []

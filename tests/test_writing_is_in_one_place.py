@@ -100,6 +100,7 @@ def _writes_of(path: Path) -> list[str]:
     return [f"line {call.lineno}: {ast.unparse(call)[:80]}" for call in writes(tree)]
 
 
+@pytest.mark.medium
 def test_only_modules_with_a_reason_change_files() -> None:
     others = {_name(path): path for path in MODULES if _name(path) not in REASONS}
     found = {name: _writes_of(path) for name, path in others.items()}

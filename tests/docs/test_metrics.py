@@ -80,7 +80,7 @@ def of_algorithm(name: str, env: Any) -> set[str]:
     return set(done.metrics)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_every_metric_of_the_other_algorithms_is_in_their_table() -> None:
     """And every row names the algorithms that return it, no more and no fewer."""
     found: dict[str, set[str]] = {}

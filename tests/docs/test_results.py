@@ -24,6 +24,7 @@ SCORE = re.compile(r"\d\.\d|±")
 PUBLISHED = ("Zoo", "Spinning Up", "CleanRL", "the paper")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("page", figures.pages(), ids=lambda page: page.name)
 def test_a_page_of_figures_is_generated_from_the_data_files(page: Path) -> None:
     assert page.read_text() == figures.pages()[page], "type python benchmarks/figures.py"

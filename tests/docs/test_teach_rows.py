@@ -24,7 +24,7 @@ import teach_rows  # noqa: E402
 
 PLANNED: dict[str, Any] = teach_rows.planned()
 ENVS = sorted({teach_rows.parsed(row.command).env for row in PLANNED.values()})
-QUICK = ("dot", "Pendulum-v1", "MinAtar/Breakout-v1", "fixed:Hopper-v5", "dm_control:cheetah-run")
+QUICK = ("dot", "Pendulum-v1", "MinAtar/Breakout-v1")
 
 
 @pytest.mark.medium
@@ -132,6 +132,7 @@ def test_a_reference_is_measured_first_unless_it_is_known() -> None:
     assert measure_rows.with_full(row, known).full == -150.0
 
 
+@pytest.mark.medium
 def test_the_picture_shows_every_seed_of_every_measured_row_with_a_bar() -> None:
     measured = {
         "a": of(1.0, 2.0, 3.0, bar={"mean": 2.0}),
