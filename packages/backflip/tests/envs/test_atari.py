@@ -79,6 +79,7 @@ def test_rows_start_from_their_own_seeds() -> None:
     assert not np.array_equal(first[0], first[1])
 
 
+@pytest.mark.medium
 def test_spec() -> None:
     spec = make_host("ALE/Pong-v5").spec
     assert (spec.observation.shape, spec.observation.dtype) == ((84, 84, 4), np.uint8)
@@ -91,6 +92,7 @@ def test_spec() -> None:
     assert full.max_episode_steps == 54_000
 
 
+@pytest.mark.medium
 def test_frames_shift_through_the_stack_which_begins_black() -> None:
     env = make_host("ALE/Pong-v5", {"max_episode_steps": 6}, 1)
     obs = env.reset([0])
@@ -133,10 +135,7 @@ def test_rewards_are_the_score() -> None:
 @pytest.mark.medium
 @pytest.mark.parametrize(
     "game",
-    [
-        pytest.param(game, marks=() if game in ("pong", "breakout") else pytest.mark.slow)
-        for game in SCORE_ROWS
-    ],
+    [pytest.param(game, marks=() if game == "pong" else pytest.mark.slow) for game in SCORE_ROWS],
 )
 def test_blank_score_changes_only_its_rows(game: str) -> None:
     """The rows of the score are not black without the setting; the game is the same."""
@@ -155,7 +154,7 @@ def test_blank_score_changes_only_its_rows(game: str) -> None:
     assert np.array_equal(paid, same)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_enduro_for_preferences() -> None:
     env = make_host("ALE/Enduro-v5", {"preference": True}, 1)
     assert env.spec.max_episode_steps == 750
@@ -164,7 +163,7 @@ def test_enduro_for_preferences() -> None:
     assert obs[-1, :, 60].any()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_enduro_ends_before_the_weather_changes() -> None:
     """Snow is brighter than grass."""
     args = {"repeat_action_probability": 0.0, "preference": True}
@@ -182,7 +181,7 @@ def test_enduro_ends_before_the_weather_changes() -> None:
     ("game", "change"),
     [
         ("Breakout", {"repeat_action_probability": 0.25}),
-        ("Breakout", {"fire_reset": True}),
+        pytest.param("Breakout", {"fire_reset": True}, marks=pytest.mark.slow),
         pytest.param("Breakout", {"frameskip": 3}, marks=pytest.mark.slow),
         pytest.param("Seaquest", {"noop_max": 30}, marks=pytest.mark.slow),
     ],
@@ -195,6 +194,7 @@ def test_settings_reach_the_game(game: str, change: dict[str, Any]) -> None:
     assert not np.array_equal(base, other)
 
 
+@pytest.mark.medium
 def test_facts_are_correct() -> None:
     table = dict(atari_facts("ALE/Enduro-v5", {"preference": True, "frameskip": 2}))
     assert table["time limit"] == "1,500 env steps = 3,000 frames"
@@ -258,6 +258,7 @@ def test_missing_ale_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         make_host("ALE/Pong-v5")
 
 
+@pytest.mark.medium
 def test_action_out_of_range_is_refused() -> None:
     env = GymnasiumEnv("x", AtariBatch("pong", 2, AutoresetMode.NEXT_STEP, AtariSettings()))
     env.reset([0, 1])

@@ -49,9 +49,17 @@ def test_is_a_host_environment() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 @pytest.mark.parametrize(
-    "name", ["cheetah-run", "ball_in_cup-catch", "cartpole-swingup_sparse", "reacher-easy"]
+    "autoreset", ["next_step", pytest.param("same_step", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cheetah-run",
+        pytest.param("ball_in_cup-catch", marks=pytest.mark.slow),
+        pytest.param("cartpole-swingup_sparse", marks=pytest.mark.slow),
+        pytest.param("reacher-easy", marks=pytest.mark.slow),
+    ],
 )
 def test_conforms_to_the_interface(name: str, autoreset: str) -> None:
     check_host_env(
@@ -94,6 +102,7 @@ def test_observation_is_the_suites_arrays_in_order() -> None:
     assert np.array_equal(obs[11:], parts["velocity"])
 
 
+@pytest.mark.medium
 def test_time_limit_equals_the_suites() -> None:
     import dm_control.suite  # noqa: PLC0415
 
@@ -115,7 +124,7 @@ def test_unknown_task_is_refused(typed: str, meant: str) -> None:
         make_host(f"dm_control:{typed}")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_picture_shows_the_target_of_its_episode() -> None:
     env = make_host("dm_control:reacher-easy", {}, 2)
     env.reset([0, 1])
@@ -133,7 +142,7 @@ def test_picture_shows_the_target_of_its_episode() -> None:
     env.close()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_look_accepts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clip = tmp_path / "clip.png"
     args = ["--episodes", "2", "--env-arg", "max_episode_steps=10", "--out", str(clip)]

@@ -38,6 +38,7 @@ def drawn_place(frame: np.ndarray) -> int:
     return round(columns[0] * 8 / frame.shape[1])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "name",
     ["Square", "WithoutArgument", "OldStyle", "Undeclared", "Frames", "Opaque", "DrawsNumbers"],

@@ -267,7 +267,7 @@ def test_training_says_what_was_flattened_and_the_policy_takes_it_whole(tmp_path
         policy.act((5, 3))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_look_says_what_learning_sees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     clip = str(tmp_path / "clip.webp")
     assert main(["look", "Blackjack-v1", "--episodes", "2", "--json", "--out", clip]) == 0

@@ -73,7 +73,7 @@ def test_invalid_action_is_refused(env_id: str, action: Any, says: str) -> None:
         game.act(action)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_agent_picture_shows_the_exact_pixels() -> None:
     game = Game("dot", {}, 1)
     game.begin()

@@ -54,7 +54,8 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-SLOW = ("ALE/Pong-v5", "Pendulum-v1")
+FAULTY = "packages.backflip.tests.inspect.faulty_envs"
+SLOW = ("ALE/Pong-v5", "Pendulum-v1", "FrozenLake-v1", f"{FAULTY}:LargeBoard")
 
 
 @pytest.mark.medium
@@ -72,7 +73,7 @@ def test_every_kind_of_environment_gets_a_verdict_and_a_clip(env_id: str, tmp_pa
         assert image.size[0] > 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_progress_is_reported_at_every_env_step(tmp_path: Path) -> None:
     told: dict[str, list[float]] = {}
     look(
@@ -109,6 +110,7 @@ def test_robots_in_one_plane_need_no_drawing_library(
     assert not looked_at("InvertedPendulum-v5", tmp_path / "clip.webp", []).note
 
 
+@pytest.mark.slow
 def test_fixed_horizon_has_the_same_frame_skip() -> None:
     assert frame_skip("fixed:Hopper-v5", {}) == frame_skip("Hopper-v5", {}) == 4
 

@@ -54,13 +54,14 @@ def test_equals_the_single_environment() -> None:
         assert step.reward[0] == moved.reward
 
 
+@pytest.mark.medium
 def test_actions_outside_the_space_are_clipped() -> None:
     stepped = SteppedEnv(Paying(), 2)
     stepped.reset([5, 5])
     assert stepped.step(np.float32([[9.0], [-1.5]])).reward.tolist() == [2.0, -1.5]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_rows_with_one_seed_are_equal_and_scenes_are_current() -> None:
     env = open_env("dot", {}, 2)
     obs = env.reset([3, 3])

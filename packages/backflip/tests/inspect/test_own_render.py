@@ -71,7 +71,7 @@ def test_look_at_a_toy_text_environment_draws_it_or_names_the_missing_package(
         assert dict(seen.report.facts)["drawn by"].startswith("its own render()")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_play_shows_it_and_the_end_of_the_episode() -> None:
     game = Game(f"{OWN}Square", {}, 1)
     assert game.describe()["views"] == ["both", "agent", "person"]

@@ -56,14 +56,15 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-QUICK_GAMES = ("MinAtar/Breakout-v1", "MinAtar/Freeway-v1")
-LATER_PROBES = ("probe:row", "probe:scale", "probe:bound", "probe:zero", "probe:distractor")
+# Of each kind of environment one: games take seconds to compile, and probes are alike.
+QUICK = (
+    *("CartPole-v1", "FrozenLake-v1", "MinAtar/Breakout-v1", "Pendulum-v1", "dot"),
+    *("probe:2", "probe:truncation"),
+)
 
 
-# Games take seconds to compile; a -v0 is its -v1 with more actions.
 def marks(env_id: str) -> Any:
-    quick = not env_id.startswith("MinAtar/") or env_id in QUICK_GAMES
-    return pytest.mark.medium if quick and env_id not in LATER_PROBES else pytest.mark.slow
+    return pytest.mark.medium if env_id in QUICK else pytest.mark.slow
 
 
 EACH = [pytest.param(i, marks=marks(i)) for i in NATIVE]
@@ -134,6 +135,7 @@ class _Impure(EndlessReward):
         return step._replace(reward=step.reward * len(self.traced))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "broken",
     [

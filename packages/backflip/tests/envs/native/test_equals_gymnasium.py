@@ -104,6 +104,7 @@ def as_users_compile(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.jit(function, compiler_options={option: True} if without else None)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env", SHORT, ids=by_id)
 def test_equal_from_arbitrary_states(env: NativeEnv) -> None:
     rng = np.random.default_rng(0)

@@ -25,6 +25,7 @@ def episode(env: Any, actions: list[Any], key: Any) -> list[tuple[Any, float, bo
     return rows
 
 
+@pytest.mark.medium
 def test_each_kind_of_row_has_its_reward_in_its_own_step() -> None:
     kinds = set()
     for key in KEYS:

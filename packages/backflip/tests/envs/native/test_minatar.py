@@ -83,7 +83,7 @@ def test_recordings_contain_rare_events() -> None:
     assert {bool(r["ramping"]) for kind in CLASSES for r in records[kind]} == {True, False}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Asterix, SpaceInvaders, Seaquest])
 def test_recordings_depend_on_ramping(kind: type[MinAtar]) -> None:
     recorded = recording(kind.game, 0) | {"ramping": np.array(False)}
@@ -122,7 +122,7 @@ def cannon(env: MinAtar, actions: list[int], keys: Any) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(play))(keys))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_minimal_actions_have_the_references_order() -> None:
     key = jax.random.key(0)
 
@@ -157,6 +157,7 @@ def test_sticky_actions_have_their_probability() -> None:
     assert (cannon(SpaceInvaders(sticky=1.0), [2, 1], keys[:50]) == 5).all()
 
 
+@pytest.mark.medium
 def test_freeway_is_truncated_and_never_terminates() -> None:
     env = Freeway()
     state = env.reset(jax.random.key(0))._replace(env_steps=jnp.int32(TIME_LIMIT - 2))
@@ -167,7 +168,7 @@ def test_freeway_is_truncated_and_never_terminates() -> None:
         state = after.state
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_time_limit_can_be_set() -> None:
     env = Asterix(max_episode_steps=2)
     state = env.reset(jax.random.key(0))

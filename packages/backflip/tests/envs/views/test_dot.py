@@ -45,6 +45,7 @@ def test_movie_interpolates_between_scenes() -> None:
     assert [corners[j] for j in (0, 5, 10, 15, 20, 30)] == expected
 
 
+@pytest.mark.medium
 def test_clips_without_scenes_use_the_observed_square() -> None:
     env = dot.Dot()
 

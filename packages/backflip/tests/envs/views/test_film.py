@@ -30,6 +30,7 @@ def observations(name: str, length: int) -> np.ndarray:
     return np.random.default_rng(0).uniform(-0.2, 0.2, (length, WIDTHS[name])).astype(np.float32)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("name", "length", "frames", "fps", "slowdown"),
     [

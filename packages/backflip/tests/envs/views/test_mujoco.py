@@ -116,7 +116,7 @@ def test_clips_without_scenes_are_drawn_as_bars() -> None:
     assert not there.started
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_quaternions_stay_normalised_and_take_the_shortest_turn() -> None:
     """The position of Ant's trunk is in the first three numbers, its rotation in the next four."""
     there = view("Ant-v5")
@@ -149,7 +149,7 @@ def test_crashed_process_is_reported_and_restarted() -> None:
     np.testing.assert_array_equal(there.draw(scene), first)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_process_ends_with_its_view() -> None:
     there = view(PENDULUM)
     there.draw(np.zeros((1, 4)))
@@ -170,14 +170,14 @@ def test_missing_graphics_library_names_the_packages(monkeypatch: pytest.MonkeyP
     assert "MUJOCO_GL" in str(e.value)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_invalid_arguments_are_not_a_drawing_error() -> None:
     with pytest.raises(UserFacingError, match=r"cannot be created for drawing: TypeError") as e:
         view(PENDULUM, frame_skip="x").draw(np.zeros((1, 4)))
     assert not isinstance(e.value, UsageError)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_scene_of_another_model_is_refused() -> None:
     with pytest.raises(UserFacingError, match="has 5 numbers, but its model has 4"):
         view(PENDULUM).draw(np.zeros((1, 5)))

@@ -123,6 +123,7 @@ def test_two_legs_differ() -> None:
     assert (far[0] < 50, far[1] > 400) == (True, True)
 
 
+@pytest.mark.medium
 def test_film_of_a_clip() -> None:
     """Hopper's env step is four of 0.002 s: 10 of them take 12.5 times as long, 3 frames each."""
     there = view(HOPPER)
@@ -197,7 +198,15 @@ def test_scene_of_another_model_is_refused() -> None:
         view(PENDULUM).draw(np.zeros((1, 5)))
 
 
-@pytest.mark.parametrize("broken", [np.nan, np.inf, 1e12])
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    "broken",
+    [
+        np.nan,
+        pytest.param(np.inf, marks=pytest.mark.slow),
+        pytest.param(1e12, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("name", [HOPPER, REACHER])
 def test_simulation_that_fails_has_a_picture(name: str, broken: float) -> None:
     state = standing(name)
@@ -206,6 +215,7 @@ def test_simulation_that_fails_has_a_picture(name: str, broken: float) -> None:
         assert view(name).draw(state[None]).shape == (1, HEIGHT, WIDTH, 3)
 
 
+@pytest.mark.medium
 def test_threads_share_a_view() -> None:
     there = view(HOPPER)
     states = [standing(HOPPER, rooty=0.1 * turn)[None] for turn in range(8)]
@@ -217,7 +227,13 @@ def test_threads_share_a_view() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "task", ["walker-walk", "cheetah-run", "swimmer-swimmer6", "ball_in_cup-catch"]
+    "task",
+    [
+        "walker-walk",
+        pytest.param("cheetah-run", marks=pytest.mark.slow),
+        pytest.param("swimmer-swimmer6", marks=pytest.mark.slow),
+        pytest.param("ball_in_cup-catch", marks=pytest.mark.slow),
+    ],
 )
 def test_planar_tasks_of_dm_control(task: str) -> None:
     name = f"dm_control:{task}"

@@ -69,6 +69,7 @@ def test_turn_based_mode_waits_for_keys_and_views_change(
         page.wait_for_selector("html[data-length='4']")
 
 
+@pytest.mark.slow
 def test_sliders_and_keys_move_a_continuous_action(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:
