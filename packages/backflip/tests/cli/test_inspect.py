@@ -91,7 +91,7 @@ def test_errors_are_one_line(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_environment_may_change_the_current_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,7 +70,7 @@ def learning(process: subprocess.Popen[str], home: Path) -> list[str]:
     ("until", "number", "times", "status"),
     [
         (starting, signal.SIGINT, 1, 130),
-        (beginning, signal.SIGINT, 1, 130),
+        pytest.param(beginning, signal.SIGINT, 1, 130, marks=pytest.mark.slow),
         pytest.param(learning, signal.SIGINT, 100, 130, marks=pytest.mark.slow),
         (learning, signal.SIGTERM, 1, 143),
         pytest.param(learning, signal.SIGHUP, 1, 143, marks=pytest.mark.slow),

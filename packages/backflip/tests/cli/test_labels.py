@@ -236,7 +236,7 @@ def test_resume_refuses_options_of_the_page_for_a_run_without_people(
         ("", "</dev/null"),
         pytest.param("--json", "</dev/null", marks=pytest.mark.slow),
         pytest.param("", "<&-", marks=pytest.mark.slow),
-        ("", "< <(echo q)"),
+        pytest.param("", "< <(echo q)", marks=pytest.mark.slow),
     ],
 )
 def test_a_missing_terminal_is_refused_before_a_run_begins(

@@ -334,7 +334,7 @@ def test_person_teaches_in_the_terminal(tmp_path, key, status):
     os.close(theirs)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_terminal_that_goes_away_stops_the_run_at_once(tmp_path):
     """Without a controlling terminal there is no SIGHUP; the terminal only ends."""
     command = ["teach", "CartPole-v1", "--teacher", "terminal", "--home", str(tmp_path)]

@@ -676,7 +676,9 @@ def test_keys_become_labels_in_the_file(run, start):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)]
+)
 def test_signals_restore_the_terminal(run, start, number):
     real = start(run)
     real.says("▀")
@@ -694,7 +696,7 @@ def test_ctrl_c_restores_the_terminal(run, start):
     assert real.is_restored()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_suspend_and_flow_control_keys_are_disabled(run, start):
     """A suspended program would leave the terminal in full-screen mode; Ctrl-S would freeze it."""
     real = start(run)
@@ -718,7 +720,7 @@ sys.exit(terminal.main(sys.argv[1:]))
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("where", ["lines", "press"])
+@pytest.mark.parametrize("where", ["lines", pytest.param("press", marks=pytest.mark.slow)])
 def test_exception_restores_the_terminal_and_is_reported(run, start, where):
     real = start(run, where, program=BROKEN)
     if where == "press":
@@ -754,7 +756,7 @@ def test_kill_9_loses_no_label(run, start):
     assert [label[:2] for label in answers(run)] == [(1, "left"), (2, "right")]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_waiting_for_pairs(tmp_path, start):
     LabelStore.open(tmp_path / LABELS).close()
     pid = os.getpid()
@@ -773,7 +775,7 @@ def test_waiting_for_pairs(tmp_path, start):
     assert real.is_restored()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_dead_trainer_is_reported_after_the_last_pair(run, start):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
@@ -795,7 +797,7 @@ def test_dead_trainer_is_reported_after_the_last_pair(run, start):
     assert real.is_restored()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_resize_redraws_the_screen(run, start):
     real = start(run)
     real.says("▀")
@@ -809,7 +811,7 @@ def test_resize_redraws_the_screen(run, start):
     assert b"\x1b[31;1H" not in real.output
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_colours_match_the_terminal(run, start):
     real = start(run, COLORTERM="")
     real.says("▀")
@@ -849,7 +851,7 @@ def test_next_pair_is_shown_at_once(run, start):
     assert sorted(took)[1] < 0.5, took
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_no_terminal_is_a_one_line_error(run):
     command = [sys.executable, "-m", "backflip.labelling.terminal", str(run)]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
@@ -865,8 +867,8 @@ def test_no_terminal_is_a_one_line_error(run):
     ("arguments", "environ", "match"),
     [
         (["absent"], {}, "`absent` is not the folder of a run with labels"),
-        (["."], {"TERM": "dumb"}, "labelling needs a terminal"),
-        ([".", "--who", " "], {}, "a name has 1 to 40 letters"),
+        pytest.param(["."], {"TERM": "dumb"}, "labelling needs a terminal", marks=pytest.mark.slow),
+        pytest.param([".", "--who", " "], {}, "a name has 1 to 40 letters", marks=pytest.mark.slow),
     ],
 )
 def test_wrong_usage_is_a_one_line_error(start, tmp_path, monkeypatch, arguments, environ, match):

@@ -364,7 +364,7 @@ def test_pair_without_an_opinion_can_be_answered(tmp_path: Path) -> None:
         assert server.answer(1).json["opinion"] is None
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_damaged_opinion_does_not_block_the_answer(folder: Path) -> None:
     with sqlite3.connect(folder / "labels.sqlite") as connection:
         connection.execute("DROP TRIGGER queries_no_update")
@@ -384,7 +384,7 @@ def test_other_files_are_not_served_as_films(shared: Server) -> None:
         assert path.read_text() == "kept"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_damaged_film_is_moved_aside_and_reported_as_gone(server: Server, folder: Path) -> None:
     url = server.take()[0]["clips"][0]["person"]["url"]
     path = folder / FILMS / url.split("/")[-1]
@@ -417,7 +417,7 @@ def test_events_report_changes(server: Server, folder: Path) -> None:
         assert next(states)["tally"]["open"] == 13
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_state_has_the_seconds_left(server: Server) -> None:
     """Four answers within a moment: the rest of a hundred at that pace."""
     server.take()

@@ -84,7 +84,11 @@ def nested(chance: random.Random) -> bytes:
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("make", "count"),
-    [(changed, 2_000), (damaged, 1_500), pytest.param(nested, 500, marks=pytest.mark.slow)],
+    [
+        (changed, 2_000),
+        pytest.param(damaged, 1_500, marks=pytest.mark.slow),
+        pytest.param(nested, 500, marks=pytest.mark.slow),
+    ],
 )
 def test_odd_bodies(
     folder: Path, make: Callable[[random.Random], bytes], count: int, tried: Tried

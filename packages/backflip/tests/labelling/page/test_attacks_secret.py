@@ -112,7 +112,9 @@ def test_a_received_run_brings_no_secret(tmp_path: Path, folder: Path, tried: Tr
 
 @pytest.mark.attack
 @pytest.mark.medium
-@pytest.mark.parametrize("module", ["runshelf", "backflip.labelling.page"])
+@pytest.mark.parametrize(
+    "module", ["runshelf", pytest.param("backflip.labelling.page", marks=pytest.mark.slow)]
+)
 def test_the_output_of_a_recorded_server_has_no_token(
     tmp_path: Path, module: str, tried: Tried
 ) -> None:

@@ -631,6 +631,7 @@ def test_complete_budget_is_shown(tmp_path: Path, open_page: Open) -> None:
         expect(page.locator("#wait-why")).to_contain_text("1 answer, thank you.")
 
 
+@pytest.mark.slow
 def test_stop_teaching_and_continue(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     expect(page.locator("#stop")).to_contain_text(

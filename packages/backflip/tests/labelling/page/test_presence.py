@@ -59,6 +59,7 @@ def test_closed_tab(server: Server, open_page: Open) -> None:
     gets_a_pair(bob)
 
 
+@pytest.mark.slow
 def test_closed_tab_tells_the_server_at_once(server: Server, open_page: Open) -> None:
     """The file is removed; the end of a lease would leave it there."""
     ann = open_page(f"{server.address}?who=ann")

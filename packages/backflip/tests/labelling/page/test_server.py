@@ -31,7 +31,7 @@ def one_line(result: "subprocess.CompletedProcess[str]") -> str:
     return result.stderr
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_taken_port_is_named(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -59,7 +59,7 @@ def test_invalid_options_are_a_one_line_error(folder: Path, options: list[str], 
     assert (result.returncode, words in one_line(result)) == (2, True), result.stderr
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_missing_folder_is_named(tmp_path: Path) -> None:
     result = run(str(tmp_path / "nowhere"))
     assert (result.returncode, "nowhere" in one_line(result)) == (2, True)
@@ -72,7 +72,7 @@ def test_damaged_labels_are_a_one_line_error(tmp_path: Path) -> None:
     assert (result.returncode, "is damaged" in one_line(result)) == (1, True)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "port", ["x", *(pytest.param(port, marks=pytest.mark.slow) for port in ("65536", "-1", "٣"))]
 )
@@ -95,7 +95,7 @@ def test_restarted_server_keeps_address_and_token(folder: Path) -> None:
         assert second.answer(query).status == 200
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kept",
     [
@@ -159,7 +159,7 @@ def test_with_a_parent_ctrl_c_is_ignored(folder: Path) -> None:
     server.process.communicate(timeout=60)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_without_a_parent_ctrl_c_ends_the_server(folder: Path) -> None:
     server = start(folder, "--port", "0")
     os.kill(server.process.pid, 2)
@@ -167,7 +167,7 @@ def test_without_a_parent_ctrl_c_ends_the_server(folder: Path) -> None:
     assert (server.process.returncode, errors) == (130, "")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_two_servers_of_one_run_give_different_pairs(tmp_path: Path) -> None:
     """One that its trainer left behind, and the one that came after it."""
     add_pairs(tmp_path, 8)
@@ -177,7 +177,7 @@ def test_two_servers_of_one_run_give_different_pairs(tmp_path: Path) -> None:
     assert len(held) == len(set(held)) >= 6
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "host", ["::1", *(pytest.param(host, marks=pytest.mark.slow) for host in ("127.0.0.2", "::"))]
 )
@@ -188,7 +188,7 @@ def test_printed_address_works(folder: Path, host: str) -> None:
         assert server.request("GET", path, host=parts.hostname or "").status in (200, 303)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_second_server_does_not_change_the_address(folder: Path) -> None:
     kept = cache_folder(folder) / "page.json"
     with serving(folder, "--port", "0", "--parent"):
