@@ -149,7 +149,7 @@ def test_an_update_is_one_step_along_the_clipped_gradient() -> None:
         np.testing.assert_allclose(now, expected, rtol=1e-4, atol=1e-7)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_learning_rate_follows_its_schedule() -> None:
     config = replace(SMALL, learning_rate=1e-3, learning_rate_end=5e-4)
     algorithm = a2c(config, DISCRETE)
@@ -201,7 +201,7 @@ def test_gradients_of_policy_and_value_reach_only_their_own_networks() -> None:
 # Rows that did not happen
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [pytest.param(1e6, marks=pytest.mark.slow), np.nan])
 @pytest.mark.parametrize(
     "spec",

@@ -54,7 +54,13 @@ def seen(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("does", ["act", "evaluation_action"])
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=() if x in ("dqn", "ppo", "sac") else pytest.mark.slow)
+        for x in ALGORITHMS
+    ],
+)
 def test_a_host_policy_equals_the_algorithm_with_its_whole_state(name: str, does: str) -> None:
     algorithm, rng = ALGORITHMS[name], np.random.default_rng(0)
     states, (obs, keys) = learned(algorithm), seen(rng)

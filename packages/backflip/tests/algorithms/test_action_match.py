@@ -68,6 +68,7 @@ def of(policy: Any, batch: Transition, sample: Any = None) -> float:
     return float(action_match(algorithm, (), batch, jax.random.key(3))["action_match"])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("actions", "expected"),
     [
@@ -81,6 +82,7 @@ def test_by_hand(actions: list[float], expected: float) -> None:
     assert of(deterministic, rollout([0.0, 1.0, 2.0, 3.0], actions)) == pytest.approx(expected)
 
 
+@pytest.mark.medium
 def test_invalid_rows_do_not_count_and_nothing_that_varies_is_no_number() -> None:
     obs, nan = [0.0, 1.0, 2.0, 3.0, 9.0], float("nan")
     batch = rollout(obs, [0.0, 1.0, 2.0, 3.0, nan], [True, True, True, True, False])
@@ -88,6 +90,7 @@ def test_invalid_rows_do_not_count_and_nothing_that_varies_is_no_number() -> Non
     assert np.isnan(of(deterministic, rollout([2.0, 2.0], [5.0, 5.0])))
 
 
+@pytest.mark.medium
 def test_two_samples_of_a_policy_the_slow_way() -> None:
     rng = np.random.default_rng(0)
     obs, taken = rng.normal(size=(2, 50, 2))
@@ -149,7 +152,7 @@ def test_rollouts_match_unless_actions_are_replaced(name: str, change: Any) -> N
         assert sign * errors > 5, (name, change.__name__, sign, errors)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_outside_jax_actions_match_too() -> None:
     driver = HostDriver(lambda rows: make_host("gymnasium:Pendulum-v1", {}, rows), BUILT["sac"])
     values = matches(driver)

@@ -24,6 +24,7 @@ def test_three_means_by_hand() -> None:
     np.testing.assert_allclose(np.asarray(bounded(SPACE, head)), expected, rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_slope_at_zero_is_one() -> None:
     slope = jax.jacobian(lambda x: bounded(SPACE, x[None])[0])(jnp.zeros(2))
     np.testing.assert_allclose(np.asarray(slope), np.eye(2), atol=1e-6)

@@ -120,6 +120,7 @@ def test_a_linear_policy_equals_numpy() -> None:
     np.testing.assert_allclose(found, (np.tanh(outputs) + 1) / 2, rtol=1e-5)  # bounds 0 and 1
 
 
+@pytest.mark.medium
 def test_actions_keep_their_bounds_if_there_are_any() -> None:
     low, high = np.array([-2, -np.inf], np.float32), np.array([6, np.inf], np.float32)
     spec = EnvSpec("half", box((5,)), Box(low, high, low.dtype), None)
@@ -129,7 +130,7 @@ def test_actions_keep_their_bounds_if_there_are_any() -> None:
     np.testing.assert_allclose(actions(policy, jnp.zeros(policy.size), jnp.ones((1, 5))), [[2, 0]])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @by_kind
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec) -> None:
     algorithm = cem(SMALL, spec)

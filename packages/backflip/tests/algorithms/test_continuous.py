@@ -86,6 +86,7 @@ def judged(name: str) -> tuple[Algorithm, Any, Any]:
     return algorithm, start(algorithm), jnp.asarray(obs, jnp.float32)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", ["ddpg", "td3"])
 def test_assess_returns_the_minimum_critic_of_the_policys_action(name: str) -> None:
     algorithm, state, obs = judged(name)
@@ -96,7 +97,7 @@ def test_assess_returns_the_minimum_critic_of_the_policys_action(name: str) -> N
     np.testing.assert_allclose(algorithm.assess(state, obs)["value"], by_hand, rtol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_assess_of_sac_returns_means_over_its_actions() -> None:
     """Within five standard errors of 32 draws from means over many."""
     algorithm, state, obs = judged("sac")
@@ -137,6 +138,7 @@ def test_actions_are_in_environment_units_and_within_bounds(name: str) -> None:
     assert (np.ptp(action, 0) > 0.5 * (HIGH - LOW)).all()
 
 
+@pytest.mark.medium
 @each
 def test_evaluation_actions_do_not_explore(name: str) -> None:
     algorithm, obs = small(name), jnp.ones((3, 2))
@@ -150,6 +152,7 @@ def test_evaluation_actions_do_not_explore(name: str) -> None:
     assert (algorithm.act(state, obs, KEY)[0] != one).all()
 
 
+@pytest.mark.medium
 def test_action_scale_by_hand() -> None:
     scale = action_scale.action_scale("td3", LOPSIDED)
     assert_same_bits(scale, (CENTER, HALF))
@@ -166,7 +169,7 @@ def test_action_scale_by_hand() -> None:
 # Rows and bits
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @sac_quickly
 def test_contents_of_invalid_rows_change_no_bit(name: str) -> None:
     algorithm = small(name)
@@ -193,7 +196,7 @@ def test_weight_0_without_blanking_lets_nan_through(
     assert not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @sac_quickly
 def test_metrics_of_the_critics_equal_slow_loops(name: str) -> None:
     """With no learning at all: every minibatch is judged by the critics of the start."""

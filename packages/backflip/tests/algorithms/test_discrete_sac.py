@@ -120,7 +120,7 @@ def test_gradients_reach_only_the_right_parameters() -> None:
     np.testing.assert_allclose(slope, -p * (f - (p * f).sum()), rtol=1e-4)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_contents_of_invalid_rows_change_no_bit() -> None:
     update, batch = jax.jit(discrete_sac(SMALL, DISCRETE).update), drawn(DISCRETE, U, B)
     right = update(start(), batch, KEY)
@@ -129,7 +129,7 @@ def test_contents_of_invalid_rows_change_no_bit() -> None:
         assert_same_bits(right, update(start(), spoil(batch, number), KEY))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_evaluation_is_greedy_on_vectors_and_samples_from_pixels() -> None:
     rng = np.random.default_rng(0)
     for spec, same in ((DISCRETE, True), (PIXELS, False)):

@@ -105,7 +105,11 @@ def updated(config: DQNConfig, spec: EnvSpec, state: DQNState, batch: Transition
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("loss", "double", "dueling"),
-    [("huber", False, False), ("huber", True, True), ("squared", True, False)],
+    [
+        pytest.param("huber", False, False, marks=pytest.mark.slow),
+        ("huber", True, True),
+        pytest.param("squared", True, False, marks=pytest.mark.slow),
+    ],
 )
 def test_loss_equals_the_definition_row_by_row(loss: Any, double: bool, dueling: bool) -> None:
     config = changed(loss=loss, double=double, dueling=dueling, max_grad_norm=1e9)
@@ -198,7 +202,7 @@ def test_gradients_reach_the_online_network_through_its_value_and_nothing_else()
     assert max(float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(online)) > 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_gradients_are_clipped_by_their_global_norm() -> None:
     state, batch = start(SMALL, DISCRETE), drawn(DISCRETE, rows=(1, B))
     config = changed(updates_per_step=1 / 16, max_grad_norm=1e-3)
@@ -236,6 +240,7 @@ def test_the_target_network_is_copied_every_target_update_interval() -> None:
     assert sum(copied) == 4
 
 
+@pytest.mark.medium
 def test_a_target_network_with_tau_by_hand() -> None:
     state = start(SMALL, DISCRETE)
     moved = module.move_target(changed(tau=0.25), state)
@@ -269,7 +274,7 @@ def test_the_share_of_random_actions_is_epsilon() -> None:
     np.testing.assert_allclose(shares, expected, atol=0.01)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_evaluation_is_greedy_and_from_pixels_almost_greedy() -> None:
     for spec, least in ((DISCRETE, 1.0), (PIXELS, 0.98)):
         algorithm, state = dqn(SMALL, spec), start(SMALL, spec)

@@ -27,7 +27,6 @@ from backflip.envs.registry import make_host
 from backflip.preferences.clips import cut, windows
 
 PPO = PPOConfig(env_steps=1_000, num_envs=2, rollout_length=8, epochs=1, minibatches=2, hidden=(4,))
-both_drivers = pytest.mark.parametrize("where", ["native", "host"])
 host_quickly = pytest.mark.parametrize(
     "where", [pytest.param("native", marks=pytest.mark.slow), "host"]
 )
@@ -88,7 +87,7 @@ def test_no_clip_goes_on_from_one_rollout_into_the_next_if_all_episodes_start_ag
 
 
 @pytest.mark.medium
-@both_drivers
+@host_quickly
 def test_a_closed_driver_leaves_no_compiled_program(where: str) -> None:
     """Programs hold the functions they were compiled from: when those are gone, so are these."""
     algorithm = learner()

@@ -30,6 +30,9 @@ from backflip.envs.registry import make_host, make_native
 
 CARTPOLE = "gymnasium:CartPole-v1"
 MODES = ["next_step", "same_step"]
+next_step_quickly = pytest.mark.parametrize(
+    "autoreset", [MODES[0], pytest.param(MODES[1], marks=pytest.mark.slow)]
+)
 LIMIT = 25
 SMALL = PPOConfig(env_steps=1_000, num_envs=3, rollout_length=40, epochs=2, hidden=(8,))
 
@@ -73,7 +76,7 @@ def same_bits(one: Any, other: Any) -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("autoreset", MODES)
+@next_step_quickly
 def test_batches_equal_those_of_a_simple_loop(autoreset: str) -> None:
     """Every valid row follows from stepping a single CartPole with the action in it."""
     parts = batches(autoreset, updates=3)
@@ -130,7 +133,7 @@ def test_contents_of_reset_rows_change_nothing() -> None:
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("autoreset", MODES)
+@next_step_quickly
 def test_episode_metrics_are_those_of_the_batches(autoreset: str) -> None:
     """Returns and lengths by a loop; CartPole pays 1 a step, so both are the same."""
     seen: list[Any] = []
@@ -443,7 +446,7 @@ def assert_scenes_are_those_of_obs(record: Transition) -> None:
     assert np.abs(record.scene - record.next_obs)[ended].max() > 0.1
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("autoreset", [MODES[0], pytest.param(MODES[1], marks=pytest.mark.slow)])
 def test_scenes_of_recorded_steps_are_those_of_the_observations_acted_on(autoreset: str) -> None:
     there = pendulums(autoreset)

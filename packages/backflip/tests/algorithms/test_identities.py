@@ -76,6 +76,7 @@ def test_the_successor_of_a_truncated_step_is_not_the_next_row() -> None:
         assert min(errors(DISCRETE, broken)) > 5e-3
 
 
+@pytest.mark.medium
 def test_only_one_of_some_rollouts_is_looked_at() -> None:
     every = ROWS_BETWEEN // (SMALL.num_envs * SMALL.rollout_length)
     assert np.isnan(errors(DISCRETE, updates=1)).all()
@@ -116,7 +117,7 @@ def test_each_module_moves_alone() -> None:
     )
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "spec"),
     [

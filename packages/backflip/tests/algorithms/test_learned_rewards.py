@@ -306,7 +306,7 @@ LEARNERS: dict[str, tuple[Any, Callable[[EnvSpec], Algorithm]]] = {
 }
 
 # A case of each path: with and without a replay, in both drivers. The others are slow.
-QUICK = (("native", "ppo"), ("host", "sac"))
+QUICK = (("native", "ppo"),)
 
 
 def slow_unless(case: tuple[str, str], cases: tuple[tuple[str, str], ...]) -> Any:
@@ -397,7 +397,7 @@ class Countdown:
         return state.astype(jnp.uint8).reshape(1, 1, 1)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("n_step", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_learned_reward_gets_the_image_after_a_terminated_step(n_step: int) -> None:
     """100 where nothing is left: 100, 90 or 81 by how far off that is."""

@@ -234,7 +234,7 @@ def test_scenes_of_recorded_steps_are_the_states_before_them() -> None:
     np.testing.assert_allclose(seen, record.scene[..., 1], atol=0.6)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_scenes_of_a_random_policy_are_the_states_before_each_step() -> None:
     env = Dot()
     driver = NativeDriver(env, ppo(PIXELS, env.spec))

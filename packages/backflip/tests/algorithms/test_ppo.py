@@ -57,6 +57,11 @@ vectors_quickly = pytest.mark.parametrize(
     [DISCRETE, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow)],
     ids=lambda spec: spec.id,
 )
+discrete_quickly = pytest.mark.parametrize(
+    "spec",
+    [DISCRETE, *(pytest.param(spec, marks=pytest.mark.slow) for spec in (CONTINUOUS, PIXELS))],
+    ids=lambda spec: spec.id,
+)
 
 
 def actor_of(config: PPOConfig, spec: EnvSpec) -> Actor:
@@ -152,7 +157,7 @@ def test_learning_rate_0_changes_nothing() -> None:
     assert float(metrics["clip_fraction"]) == 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_gradients_are_clipped_by_their_global_norm() -> None:
     """Clipped to 1e-4, gradients are so small that Adam's ε of 1e-5 changes the first step."""
     once = {"epochs": 1, "minibatches": 1, "max_grad_norm": 1e-4, "learning_rate": 1.0}
@@ -347,7 +352,7 @@ def test_the_batch_has_the_unclipped_actions() -> None:
 
 
 @pytest.mark.medium
-@vectors_quickly
+@discrete_quickly
 def test_same_state_batch_and_key_same_bits(spec: EnvSpec) -> None:
     state = start(SMALL, spec)
     batch = make_batch(SMALL, spec, state)
@@ -436,7 +441,7 @@ def test_a_floor_below_the_advantages_changes_no_bits() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize("number", [1e6, np.nan, np.inf])
-@vectors_quickly
+@discrete_quickly
 def test_contents_of_invalid_rows_change_no_bit(spec: EnvSpec, number: float) -> None:
     state = start(SCALED, spec)
     batch = make_batch(SCALED, spec, state)

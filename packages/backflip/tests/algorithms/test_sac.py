@@ -56,6 +56,7 @@ def start(seed: int = 0) -> SACState:
     return state._replace(target_critics=other.critics)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("order", [1, -1])
 def test_targets_by_hand(order: int) -> None:
     """At s' = 1, u = ½ the critics return 4.5 and 3.5; α is 0.2."""
@@ -107,6 +108,7 @@ def test_density_is_that_of_a_change_of_variables() -> None:
     np.testing.assert_allclose(found, (normal - np.log(derivative)).sum(1), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.medium
 def test_density_integrates_to_1() -> None:
     """Over actions in [-1, 1], not over those of the environment."""
     y = jnp.linspace(-0.9999, 0.9999, 20_001)[:, None]
@@ -121,7 +123,7 @@ def test_log_std_is_clipped() -> None:
     assert policy(narrow, jnp.ones((1, 1))).log_std.tolist() == [[-20]]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_gradients_reach_only_the_right_parameters() -> None:
     """Critics learn from their own output alone; their targets' networks and policy do not."""
     state, rows, noise = start(), trees.row_of(drawn(LOPSIDED, U, B), 0), jnp.ones((B, 2))

@@ -51,6 +51,7 @@ def start(seed: int = 0) -> TD3State:
     return state._replace(target_actor=other.actor, target_critics=other.critics)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("order", [1, -1])
 def test_targets_take_the_lower_critic(order: int) -> None:
     """At s' = 1, u = ½ the critics return 4.5 and 3.5."""

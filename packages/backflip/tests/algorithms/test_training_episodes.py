@@ -75,6 +75,7 @@ def test_terminating_states_keep_whole_first_episodes() -> None:
     assert all(row[0] in range(8, LIMIT + 1) for row in ends)
 
 
+@pytest.mark.medium
 def test_rollouts_of_whole_episodes_are_not_shortened() -> None:
     long = PPOConfig(env_steps=1_000, num_envs=ENVS, rollout_length=LIMIT, hidden=(4,))
     ends, _ = lengths_of(IDS["Gymnasium's"], long)
@@ -87,6 +88,7 @@ def test_lengths_are_spread_evenly_up_to_the_limit() -> None:
     assert staggered(16, 5).min() == 1
 
 
+@pytest.mark.medium
 def test_parts_of_episodes_are_left_out() -> None:
     returns, lengths = np.array([[2.0, 4.0, 9.0]]), np.array([[np.nan, 3.0, 7.0]])
     ended = np.array([[True, True, False]])
@@ -96,6 +98,7 @@ def test_parts_of_episodes_are_left_out() -> None:
     assert metrics["episode_length_max"] == 3.0
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env_id", [*IDS.values()])
 def test_algorithms_own_limit_shortens_all_episodes(env_id: str) -> None:
     ends, metrics = lengths_of(env_id, replace(SMALL, episode_steps=5))
@@ -106,6 +109,7 @@ def test_algorithms_own_limit_shortens_all_episodes(env_id: str) -> None:
     assert set(lengths[~np.isnan(lengths)].tolist()) == {5}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env_id", [IDS["batch of ours"], IDS["Gymnasium's"]])
 def test_a_share_of_the_environments_keeps_whole_episodes(env_id: str) -> None:
     ends, metrics = lengths_of(env_id, replace(SMALL, episode_steps=5, whole_share=0.5))
@@ -128,6 +132,7 @@ def test_whole_episodes_are_spread_evenly() -> None:
     assert whole_episodes(3, 1.0).all()
 
 
+@pytest.mark.medium
 def test_evaluations_have_whole_episodes() -> None:
     args: dict[str, Any] = {"max_episode_steps": LIMIT}
     spec = make_host("fixed:Hopper-v5", args, 1).spec

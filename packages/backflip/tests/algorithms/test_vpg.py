@@ -139,7 +139,7 @@ def test_policy_and_value_networks_are_independent(spec: EnvSpec) -> None:
     assert float(metrics["update_ratio"]) > 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_update_is_a_step_of_adam_for_the_policy_and_three_for_the_value() -> None:
     """Two routes to one number: optax's own Adam on the losses, step by step."""
     algorithm, actor = vpg(SMALL, DISCRETE), actor_of(SMALL, DISCRETE)
@@ -168,7 +168,7 @@ def test_an_update_is_a_step_of_adam_for_the_policy_and_three_for_the_value() ->
     np.testing.assert_allclose(metrics["value_loss"], np.mean(three), rtol=1e-4)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_policy_and_value_losses_share_no_gradient() -> None:
     """Not even through Ψ and G, which depend on V."""
     actor, state = actor_of(SMALL, DISCRETE), start(vpg(SMALL, DISCRETE))
@@ -199,7 +199,7 @@ def test_updates_cover_the_env_steps(env_steps: int, updates: int) -> None:
 # Rows that did not happen
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
     [DISCRETE, *(pytest.param(spec, marks=pytest.mark.slow) for spec in (CONTINUOUS, PIXELS))],

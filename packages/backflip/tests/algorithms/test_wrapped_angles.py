@@ -68,7 +68,7 @@ def test_value_is_that_of_the_state_only_if_angles_are_wrapped(wrap: bool, same:
     assert np.allclose(found[0], found[1], atol=1e-5) is same
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_statistics_are_those_of_wrapped_angles() -> None:
     env = make_host(HOPPER, {}, 1)
     config = PPOConfig(

@@ -53,6 +53,7 @@ def same_bits(left, right):
     )
 
 
+@pytest.mark.medium
 @given(
     arrays=st.dictionaries(
         st.text(st.characters(codec="utf-8"), max_size=5).filter(lambda n: n != "__metadata__"),

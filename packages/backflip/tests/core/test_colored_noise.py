@@ -43,7 +43,7 @@ def test_each_draw_is_standard_normal(color: float) -> None:
     np.testing.assert_allclose(fourth, 3.0, atol=0.35)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_correlation_is_that_of_the_definition() -> None:
     """Mean over offsets of Σ_k w_k² [same draw of noise k at t and t + lag]: 1 - lag / 2^k."""
     env_steps, color, lags = 32, 1.0, [1, 2, 3, 5, 8, 20]

@@ -40,6 +40,7 @@ def bounded() -> TanhNormal:
 # Categorical
 
 
+@pytest.mark.medium
 @given(logits=LOGITS)
 def test_categorical_equals_the_definition(logits: np.ndarray) -> None:
     policy, p = Categorical(jnp.asarray(logits)), probabilities(logits)
@@ -130,6 +131,7 @@ def test_normal_log_prob_averages_to_minus_the_entropy(normal: DiagonalNormal) -
     np.testing.assert_allclose(drawn.std(0), jnp.exp(normal.log_std), rtol=0.03)
 
 
+@pytest.mark.medium
 def test_normal_gradients_are_those_of_the_closed_form(normal: DiagonalNormal) -> None:
     x = jnp.array([0.7, 1.5])
     gradient = jax.grad(lambda d: d.log_prob(x))(normal)
@@ -147,6 +149,7 @@ def test_gradient_of_a_normal_sample_reaches_mean_and_deviation(normal: Diagonal
     np.testing.assert_allclose(gradient.log_std, normal.sample(KEY) - normal.mean, rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_one_log_std_broadcasts_over_a_batch_of_means() -> None:
     mean, log_std = jnp.arange(6.0).reshape(3, 2), jnp.array([[0.1, 0.2]])
     shared = DiagonalNormal(mean, log_std)
@@ -185,6 +188,7 @@ def test_both_routes_to_the_probability_of_a_tanh_sample_agree(bounded: TanhNorm
     np.testing.assert_array_equal(jax.vmap(bounded.sample)(keys), y)
 
 
+@pytest.mark.medium
 def test_tanh_probability_stays_finite_and_exact_at_the_bounds() -> None:
     far = TanhNormal(jnp.array([20.0]), jnp.array([0.0]))
     y, log_prob = far.transform(jax.random.normal(KEY, (1,)))
@@ -218,7 +222,11 @@ POLICIES = [
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+@pytest.mark.parametrize(
+    "policy",
+    [*(pytest.param(one, marks=pytest.mark.slow) for one in POLICIES[:-1]), POLICIES[-1]],
+    ids=lambda policy: type(policy).__name__,
+)
 def test_jit_changes_nothing_and_leading_axes_are_a_loop(policy: Any) -> None:
     action = policy.sample(KEY)
     together = policy.log_prob(action)

@@ -7,6 +7,7 @@ import pytest
 from backflip.core.gradients import clip_by_global_norm, update_ratio
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("max_norm", "expected"), [(0.5, [0.3, 0.4]), (50.0, [3.0, 4.0])])
 def test_gradients_are_clipped_by_their_global_norm(max_norm: float, expected: list[float]) -> None:
     """(3, 4) has norm 5, though no parameter's own gradient is that long."""

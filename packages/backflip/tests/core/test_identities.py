@@ -145,6 +145,7 @@ def test_targets_of_q_learning() -> None:
     assert error(ended, chooser, discounts + 0.1) > 0.02
 
 
+@pytest.mark.medium
 def test_actions_that_are_equally_good_may_both_be_chosen() -> None:
     chooser = jnp.asarray([[1.0, 1.0 + 1e-7, 0.0]])
     after = jnp.asarray([[5.0, 7.0, 9.0]])

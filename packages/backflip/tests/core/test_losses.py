@@ -79,6 +79,7 @@ def test_surrogate_has_a_gradient_unless_clipping_binds(
     np.testing.assert_allclose(gradient, -ratio * advantage if moves else 0.0, rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_surrogate_gradient_at_the_old_policy_is_the_policy_gradient() -> None:
     advantage, log_prob = jnp.array([0.5, -2.0, 3.0]), jnp.array([-0.1, -1.0, -2.0])
     gradient = jax.grad(lambda x: clipped_surrogate(x, log_prob, advantage, 0.2).sum())(log_prob)
@@ -115,6 +116,7 @@ def test_clipped_squared_error_by_hand_and_its_gradients() -> None:
         assert [float(x) for x in gradients] == [pull, 0.0, 0.0]
 
 
+@pytest.mark.medium
 def test_huber_error_by_hand_and_its_gradients() -> None:
     error = jnp.array([-3.0, -0.5, 0.0, 1.0, 2.0])
     zero = jnp.zeros(5)
@@ -182,6 +184,7 @@ def test_preference_loss_equals_the_definition(
     assert math.isfinite(float(found))
 
 
+@pytest.mark.medium
 def test_both_routes_to_the_preference_loss_agree() -> None:
     left, right = jnp.linspace(-5, 5, 11), jnp.linspace(2, -3, 11)
     p = preference_probability(left, right, 0.1)
@@ -258,6 +261,7 @@ def test_answer_probabilities_by_hand():
     np.testing.assert_allclose(noisy, 0.7 * np.asarray(found) + 0.1, rtol=1e-5)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("width", [0.0, 0.3, 5.0])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 def test_answer_probabilities_sum_to_one_and_swap_with_the_clips(width, noise):

@@ -291,7 +291,13 @@ def test_single_env_steps_are_the_rows_until_the_episode_ends(case: Case, count:
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "case", [Case(0, 3, False), Case(4, 3, True), Case(4, 3, False, successors=True)], ids=str
+    "case",
+    [
+        pytest.param(Case(0, 3, False), marks=pytest.mark.slow),
+        Case(4, 3, True),
+        pytest.param(Case(4, 3, False, successors=True), marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_numpy_and_jax_store_and_read_the_same_bits(case: Case) -> None:
     (one, held), (other, _) = (fill(case, 8, jax_arrays=on) for on in (False, True))
@@ -659,7 +665,7 @@ RECENT = [
 
 @pytest.mark.medium
 @in_both
-@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", RECENT, ids=str)
 def test_a_share_of_the_rows_is_recent_and_the_rest_are_any(
     case: Case, count: int, jax_arrays: bool
@@ -724,7 +730,7 @@ def test_without_a_share_the_window_changes_no_bit() -> None:
     same_bits(one, same)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("jax_arrays", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_recent_rows_are_the_same_with_the_same_key(jax_arrays: bool) -> None:
     memory, _ = fill(RECENT[0], 3, jax_arrays=jax_arrays)

@@ -105,6 +105,7 @@ def test_reward_to_go_equals_the_definition(stream: Stream, discount: float) -> 
     close(reward_to_go(stream["rewards"], both_ends(stream), discount=discount), expected)
 
 
+@pytest.mark.medium
 @given(seed=st.integers(0, 10_000), discount=st.floats(0, 1), gae_lambda=st.floats(0, 1))
 def test_all_definitions_on_any_stream(seed: int, discount: float, gae_lambda: float) -> None:
     stream = make_stream(seed, 9)
@@ -198,6 +199,7 @@ def test_gradient_of_reward_to_go_counts_the_discounted_past(stream: Stream) -> 
     np.testing.assert_array_equal(gradient, [1, 0.5, 0.25, 0, 0, 0, 0])
 
 
+@pytest.mark.medium
 def test_jit_changes_nothing_and_vmap_is_a_loop(stream: Stream) -> None:
     function = partial(gae, discount=0.9, gae_lambda=0.8)
     close(jax.jit(function)(**stream), function(**stream))

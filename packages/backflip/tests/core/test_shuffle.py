@@ -25,6 +25,7 @@ def test_every_number_comes_exactly_once(count: int) -> None:
         np.testing.assert_array_equal(np.sort(order), np.arange(count))
 
 
+@pytest.mark.medium
 @given(seed=st.integers(0, 2**31 - 1), count=st.sampled_from([2, 8, 64, 12]))
 def test_every_number_comes_exactly_once_for_any_key(seed: int, count: int) -> None:
     order = np.asarray(jax.jit(shuffle, static_argnums=1)(jax.random.key(seed), count))
@@ -36,6 +37,7 @@ def test_different_keys_give_different_orders(count: int) -> None:
     assert len({tuple(order) for order in orders(count, 500).tolist()}) == 500
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [2, 3, 4, 16, 64, 48])
 def test_every_number_is_as_likely_at_every_position(count: int) -> None:
     """Each cell of the table is binomial; five standard deviations are allowed."""
@@ -60,6 +62,7 @@ def test_any_two_numbers_share_a_minibatch_about_as_often_as_in_a_true_shuffle(c
         assert abs(shared - expected) < 0.04, (apart, shared)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [256, 100])
 def test_same_key_same_order_and_jit_changes_nothing(count: int) -> None:
     key = jax.random.key(3)
@@ -68,7 +71,7 @@ def test_same_key_same_order_and_jit_changes_nothing(count: int) -> None:
     np.testing.assert_array_equal(order, jax.jit(shuffle, static_argnums=1)(key, count))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_vmap_is_a_loop() -> None:
     keys = jax.random.split(jax.random.key(5), 4)
     together = jax.vmap(lambda key: shuffle(key, 32))(keys)

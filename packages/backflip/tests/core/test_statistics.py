@@ -68,6 +68,7 @@ def test_merging_parts_gives_what_all_rows_together_give(parts: list[np.ndarray]
     close(running(parts), of_all(together))
 
 
+@pytest.mark.medium
 @given(one=ROWS, two=ROWS, three=ROWS)
 def test_the_order_and_the_grouping_of_merges_do_not_matter(
     one: np.ndarray, two: np.ndarray, three: np.ndarray
@@ -85,6 +86,7 @@ def test_merging_with_empty_statistics_changes_no_bit(rows: np.ndarray) -> None:
             np.testing.assert_array_equal(getattr(merged, field), getattr(found, field))
 
 
+@pytest.mark.medium
 def test_by_hand() -> None:
     """1 and 3, then 5: mean 3, squared deviations 4 + 0 + 4."""
     found = merge(
@@ -100,6 +102,7 @@ def test_the_standard_deviation_is_1_for_fewer_than_two_rows() -> None:
     np.testing.assert_array_equal(one.std, [1, 1])
 
 
+@pytest.mark.medium
 def test_a_large_mean_keeps_a_small_deviation_accurate() -> None:
     """The textbook E[x²] - E[x]² is 0 or negative here in single precision."""
     rng = np.random.default_rng(0)
@@ -108,6 +111,7 @@ def test_a_large_mean_keeps_a_small_deviation_accurate() -> None:
     np.testing.assert_allclose(running(parts).std, exact.std(0), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_ten_thousand_merges_lose_nothing() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(3.0, 2.0, size=(10_000, 64, 1)).astype(np.float32)
@@ -123,6 +127,7 @@ def test_ten_thousand_merges_lose_nothing() -> None:
     np.testing.assert_allclose(total.std, rows.std(dtype=np.float64), rtol=1e-4)
 
 
+@pytest.mark.medium
 @given(rows=ROWS, data=st.data())
 def test_invalid_rows_change_nothing(rows: np.ndarray, data: st.DataObject) -> None:
     valid = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
@@ -149,6 +154,7 @@ def test_scalars_have_statistics_too() -> None:
     assert (float(found.mean), float(found.std)) == (3, 1)
 
 
+@pytest.mark.medium
 @given(
     x=hnp.arrays(np.float32, (3, 4), elements=st.floats(-100, 100, width=32)),
     valid=hnp.arrays(bool, (3, 4)),
@@ -187,7 +193,7 @@ def test_explained_variance_of_constant_targets_is_not_a_number(valid: list[bool
     assert np.isnan(found)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_jit_changes_nothing_and_vmap_is_a_loop() -> None:
     rng = np.random.default_rng(0)
     rows = jnp.asarray(rng.normal(size=(4, 6, 3)), jnp.float32)

@@ -19,6 +19,7 @@ def test_leaves_are_the_next_power_of_two(count: int, leaves: int) -> None:
     assert sum_tree.empty(count).shape == (2 * leaves,)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [1, 2, 5, 100])
 def test_every_node_is_the_sum_of_the_leaves_below(count: int) -> None:
     rng = np.random.default_rng(count)

@@ -26,6 +26,7 @@ def test_without_taps_nothing_is_left_in_the_program():
     assert str(jax.make_jaxpr(halved)(x)) == str(plain)
 
 
+@pytest.mark.medium
 def test_numbers_by_hand():
     program = jax.jit(halved)
     program(jnp.array([9.0, 9.0]))  # nobody looks

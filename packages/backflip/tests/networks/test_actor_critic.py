@@ -116,7 +116,11 @@ def test_rows_are_independent(spec: EnvSpec) -> None:
     np.testing.assert_allclose(alone_value, value[2:3], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("spec", SMALL_SPECS, ids=lambda spec: spec.id)
+@pytest.mark.parametrize(
+    "spec",
+    [SMALL_SPECS[0], *(pytest.param(spec, marks=pytest.mark.slow) for spec in SMALL_SPECS[1:])],
+    ids=lambda spec: spec.id,
+)
 @pytest.mark.medium
 def test_jit_changes_nothing_and_vmap_over_seeds_is_a_loop(spec: EnvSpec) -> None:
     net, obs = actor_critic(spec, (16, 16)), observations(spec, 4)
@@ -130,7 +134,7 @@ def test_jit_changes_nothing_and_vmap_over_seeds_is_a_loop(spec: EnvSpec) -> Non
             np.testing.assert_allclose(found[i], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_two_vector_networks_share_no_parameter() -> None:
     """As if computed one by one with plain matrices; no gradient from one into the other."""
     net, obs = actor_critic(VECTOR, (16, 8)), observations(VECTOR, 4)
@@ -191,6 +195,7 @@ def patches_by_definition(images: np.ndarray, factor: int, side: int) -> np.ndar
     return found
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("shape", "factor", "side"),
     [((2, 12, 12, 4), 2, 6), ((1, 10, 20, 1), 1, 6), ((2, 7, 5, 3), 2, 2), ((1, 4, 4, 1), 4, 1)],
@@ -201,12 +206,14 @@ def test_patches_equal_the_definition(shape: tuple[int, ...], factor: int, side:
     np.testing.assert_allclose(found, patches_by_definition(images, factor, side), atol=1e-6)
 
 
+@pytest.mark.medium
 def test_patches_by_hand() -> None:
     """A 2 x 2 square of 0, 255, 255, 0 averages to ½; white stays 1."""
     image = jnp.array([[0, 255, 255, 255], [255, 0, 255, 255]], jnp.uint8)[None, :, :, None]
     np.testing.assert_array_equal(averaged(image, 2)[..., 0], [[[0.5, 1.0]]])
 
 
+@pytest.mark.medium
 def test_a_standardised_picture_by_hand() -> None:
     """Three cells at 0 and one at 1: mean ¼, deviation √3/4; a picture of one colour is 0."""
     images = jnp.array([[[0.0, 0.0], [0.0, 1.0]], [[0.5, 0.5], [0.5, 0.5]]])[..., None]
@@ -227,7 +234,7 @@ def test_padding_is_excluded_from_standardisation() -> None:
     np.testing.assert_allclose(found[..., 0], [[[-side, 0], [side, 0]]], rtol=1e-5)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [pytest.param(84, marks=pytest.mark.slow), 64])  # filled up to 66
 def test_contrast_is_invariant_to_brightness(side: int) -> None:
     """A brighter picture gives the same inputs; a shifted one does not."""
@@ -307,7 +314,7 @@ def test_cells_are_divided_by_at_least_1() -> None:
         assert np.isfinite(head).all()
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_flat_equals_dense_layers_on_scaled_pixels() -> None:
     net = torsos.pixel_torso(SMALL_PIXELS, (16, 8), "flat")
     params = net.init(np.random.default_rng(0))

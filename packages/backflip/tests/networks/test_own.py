@@ -105,6 +105,7 @@ def test_features_are_counted_for_vectors_and_images() -> None:
     assert own_network("own_nets:net", EnvSpec("mine", IMAGE, Discrete(4), 100), ()).features == 6
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -88,7 +88,7 @@ def test_collapsed_features_are_noticed():
     assert has_collapsed(sound)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_model_of_images_in_which_nothing_moves_says_so_and_auto_uses_another():
     """The bar stands still within a clip: the change map is constant, the slow features are not."""
 

@@ -51,6 +51,7 @@ def slow_map(spec, before, after):
     return out.reshape(-1) * 255
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "spec",
     [pixels(42, 30), pixels(84, 84, stack=4), pixels(10, 10, channels=4, high=1), pixels(24, 9, 3)],
@@ -68,6 +69,7 @@ def test_a_map_equals_the_definition(spec):
     assert found[1].max() > 0
 
 
+@pytest.mark.medium
 def test_a_map_by_hand():
     """A grid is not pooled: weights 1 and exp(-2) of a cell and its neighbour in a row of three."""
     spec = pixels(1, 3, high=10)
@@ -78,6 +80,7 @@ def test_a_map_by_hand():
     np.testing.assert_array_equal(found, np.rint(255 * 2 / 3 * np.array([side, middle, side])))
 
 
+@pytest.mark.medium
 def test_brightening_and_darkening_count_alike_and_large_changes_count_once():
     spec = pixels(21, 21)
     dark, bright = np.zeros((1, 21, 21, 1), np.uint8), np.zeros((1, 21, 21, 1), np.uint8)
@@ -97,6 +100,7 @@ def test_many_channels_are_merged_by_their_largest_change():
     np.testing.assert_allclose(change_maps(spec, before, after), one, atol=1)
 
 
+@pytest.mark.medium
 def test_numbers_are_divided_by_their_deviation_plus_a_share_of_the_largest():
     spec = pixels(10, 10)
     representation = ChangeMap(spec)

@@ -32,6 +32,7 @@ def slow_contacts(x, y):
     return counts, contacts
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("shape", [(4, 5, 2), (1, 3, 1), (10, 10, 4)])
 def test_contacts_equal_the_definition(shape):
     rng = np.random.default_rng(0)
@@ -52,6 +53,7 @@ def step(before, after):
     return grids
 
 
+@pytest.mark.medium
 def test_eating_by_hand():
     """Gold (1) disappears in the cell that the player (0) enters: off_1 y_0 is 1, off_1 x_0 is 0.
 
@@ -96,7 +98,7 @@ def test_what_is_kept_of_a_step_and_its_groups():
     np.testing.assert_array_equal(found[:, -3:], np.eye(3)[action])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_sums_above_a_byte_end_there():
     spec = pixels(16, 16, channels=1, high=1)
     full = np.ones((1, 16, 16, 1), np.uint8)

@@ -50,7 +50,7 @@ def test_a_crop_is_one_piece_of_each_clip_of_one_length_with_independent_begins(
     assert apart < 0.5  # one begin for both would give 1
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_padding_changes_no_crop():
     one, other = (crop_all(jax.random.key(3), WHOLE[:n], 0.5) for n in (5, 9))
     np.testing.assert_array_equal(one, other[:5])

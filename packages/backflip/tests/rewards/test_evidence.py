@@ -104,6 +104,7 @@ def log_likelihood(logits, log_width, preferred, weight):
     return (weight * jnp.log(p)).sum() + prior
 
 
+@pytest.mark.medium
 def test_probabilities_of_both_orders_of_a_pair_sum_to_one():
     """Rahtz's bug 2; there is no dropout: what is scored is what is predicted."""
     left, right = jax.random.normal(jax.random.key(0), (2, 1000)) * 10
@@ -123,7 +124,11 @@ def test_probabilities_of_both_orders_of_a_pair_sum_to_one():
 
 @pytest.mark.medium
 @pytest.mark.parametrize("scale", [0.5, 10.0, 100.0])
-@pytest.mark.parametrize("count", [6, 12], ids=["matrices of labels", "of features"])
+@pytest.mark.parametrize(
+    "count",
+    [6, pytest.param(12, marks=pytest.mark.slow)],
+    ids=["matrices of labels", "of features"],
+)
 def test_the_posterior_gradient_is_zero_at_the_most_probable_weights(monkeypatch, scale, count):
     """At the maximum, w = Φᵀ ∂ log p / ∂m, and ∂ log p / ∂ log θ is 0."""
     monkeypatch.setattr(posterior, "SMALLEST_GAIN", 1e-5)
@@ -142,6 +147,7 @@ def test_the_posterior_gradient_is_zero_at_the_most_probable_weights(monkeypatch
     assert abs(float(of_width)) < 0.02
 
 
+@pytest.mark.medium
 def test_the_most_probable_logits_are_a_maximum():
     kernel = seen_of(6) @ seen_of(6).T + 1e-3 * np.eye(6)
     preferred, weight = np.array([1.0, 0, 1, 1, 0, 0.5]), np.ones(6)
@@ -280,7 +286,7 @@ def test_without_ties_the_likelihood_is_that_of_bradley_and_terry():
     assert float(score.tie_width) == float(score.width_gradient) == float(score.width_fisher) == 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_tie_says_that_the_clips_are_close_not_that_the_reward_is_small():
     """As half a label for each side, ties would shrink the prior; without them, less is known."""
     gains = []
@@ -360,7 +366,17 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
+QUICK = ("two groups", "ties", "one label", "wrong answers")
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    "problem",
+    [
+        pytest.param(x, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for name, x in PROBLEMS.items()
+    ],
+)
 def test_the_mixture_is_that_of_all_models(monkeypatch, problem):
     """The search leaves out only what is improbable, and prior times evidence weighs the rest."""
     monkeypatch.setattr(posterior, "SMALLEST_GAIN", 1e-4)
@@ -453,7 +469,11 @@ def test_without_labels_no_combination_of_groups_is_fitted():
     assert ensemble.chances.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize(("share", "low", "high"), [(0.0, 0.1, 0.11), (0.1, 0.15, 0.3)])
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("share", "low", "high"),
+    [pytest.param(0.0, 0.1, 0.11, marks=pytest.mark.slow), (0.1, 0.15, 0.3)],
+)
 def test_the_share_of_random_answers_follows_from_the_labels(share, low, high):
     """A share w of wrong answers is a share 2w of random ones."""
     found = []
@@ -466,7 +486,7 @@ def test_the_share_of_random_answers_follows_from_the_labels(share, low, high):
     assert low <= np.mean(found) <= high
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_wrong_answers_cost_less_if_their_share_is_chosen(monkeypatch):
     """A fit that assumes one random answer in ten explains one wrong one in five by chance."""
     gains = []
@@ -494,7 +514,7 @@ def test_neighbours_differ_in_one_variance_or_in_the_next_share_of_random_answer
     assert found == expected
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_members_know_nothing_of_labels_that_they_were_not_fitted_to():
     """Labels of pure noise are held out at chance although steps begin at the fit to all labels."""
     right, members = [], []
@@ -569,6 +589,7 @@ def test_bootstrap_samples_have_the_number_of_labels():
     )
 
 
+@pytest.mark.medium
 def test_members_draw_different_labels():
     drawn = fit(some_labels(), GROUPS, key()).drawn
     assert drawn.shape == (MEMBERS, 20)
@@ -593,6 +614,7 @@ def test_ties_alone_give_zero_weights():
     np.testing.assert_allclose(ensemble.members, 0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_fit_is_a_pure_function():
     one, again = (fit(some_labels(), GROUPS, key(1)) for _ in range(2))
     for left, right in zip(one, again, strict=True):
@@ -651,7 +673,7 @@ def refitted(labels, budget=12):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("ending", [False, True])
+@pytest.mark.parametrize("ending", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
     parameters, metrics, steps = refitted(labels_on_clips(12, ending))
     raw = (steps @ parameters.weights - parameters.offset) / parameters.scale
@@ -667,6 +689,7 @@ def test_the_reward_has_a_constant_spread_over_labelled_clips(ending):
     assert metrics["reward_model_max"] == pytest.approx(raw.max(), rel=1e-3)
 
 
+@pytest.mark.medium
 def test_the_reward_is_the_mean_of_models_of_equal_spread():
     """The weight of a model is its probability, independent of the size of its rewards."""
     labels = labels_on_clips(12)
@@ -680,6 +703,7 @@ def test_the_reward_is_the_mean_of_models_of_equal_spread():
     np.testing.assert_allclose(steps @ parameters.weights, worth, rtol=1e-2, atol=1e-3)
 
 
+@pytest.mark.medium
 def test_opinions_have_the_reward_and_the_members_spread():
     labels = labels_on_clips(12, ending=True)
     model = ready()
@@ -698,6 +722,7 @@ def test_opinions_have_the_reward_and_the_members_spread():
         np.testing.assert_allclose(opinions.spread[i], apart * clip.alive, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.medium
 def test_metrics_of_labels_ties_and_accuracy():
     labels = labels_on_clips(12)
     labels[3] = labels[3]._replace(left_preferred=0.5)
@@ -709,6 +734,7 @@ def test_metrics_of_labels_ties_and_accuracy():
     assert np.isfinite(parameters.members).all()
 
 
+@pytest.mark.slow
 def test_from_ties_alone_the_reward_is_zero():
     """Not the rounding noise of the fit, scaled up."""
     ties = [label._replace(left_preferred=0.5) for label in labels_on_clips(12)]
@@ -721,6 +747,7 @@ def test_from_ties_alone_the_reward_is_zero():
     assert np.asarray(other.members).any()
 
 
+@pytest.mark.medium
 def test_the_embedding_has_the_mixtures_prior_and_weights():
     """Its returns are those of the mean model; its kernel is Σ P(v) α_vg K_g, group by group."""
     labels = labels_on_clips(12)
@@ -747,6 +774,7 @@ def test_the_embedding_has_the_mixtures_prior_and_weights():
     np.testing.assert_allclose(found.clips[0::2] - found.clips[1::2], found.labelled, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_resumed_model_embeds_as_one_that_was_fitted():
     labels = labels_on_clips(12)
     one, resumed = ready(), ready()
@@ -783,7 +811,7 @@ def test_kept_features_change_nothing():
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_fit_of_a_seed_does_not_depend_on_other_seeds():
     seeds = [labels_on_clips(12, seed=1), labels_on_clips(7, seed=2), []]
     model = ready(seeds=3)
@@ -804,7 +832,7 @@ def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
     assert last_doubling(asked_at) == labels
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_encoder_is_cached_until_labels_have_doubled_or_one_is_undone():
     first = labels_on_clips(4)
     later = labels_on_clips(3, seed=1, asked_at=9)

@@ -92,6 +92,7 @@ def test_in_a_large_batch_the_particles_are_rows_equally_far_apart():
         assert found[row] == pytest.approx(apart[NEIGHBOUR - 1], abs=1e-3)
 
 
+@pytest.mark.medium
 def test_alike_states_and_few_rows_give_finite_rewards():
     same = np.full((4, 5, 2), 3.0, np.float32)
     np.testing.assert_array_equal(explore(spec_of(2), batch_of(same)), 0.0)
@@ -101,6 +102,7 @@ def test_alike_states_and_few_rows_give_finite_rewards():
     np.testing.assert_array_equal(explore(spec_of(2), batch_of(few)), 0.0)
 
 
+@pytest.mark.medium
 def test_pictures_have_one_unit_for_all_pixels():
     """Of stacked pictures the newest frame counts, resized as reward models see it."""
     spec = Dot().spec
@@ -117,7 +119,7 @@ def test_pictures_have_one_unit_for_all_pixels():
     np.testing.assert_allclose(reward, expected, rtol=2e-3, atol=5e-4)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 7])
 def test_the_order_of_rows_does_not_matter_in_a_small_batch(chunk):
     rng = np.random.default_rng(chunk)

@@ -121,7 +121,12 @@ def slow_features(spec, encoder, x, action, x2):
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "name", ["discrete", "continuous", "long", pytest.param("pixels", marks=pytest.mark.slow)]
+    "name",
+    [
+        "discrete",
+        "continuous",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("long", "pixels")),
+    ],
 )
 def test_features_equal_the_docstring(name):
     spec = SPECS[name]
@@ -134,7 +139,12 @@ def test_features_equal_the_docstring(name):
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "name", ["discrete", "continuous", "long", pytest.param("pixels", marks=pytest.mark.slow)]
+    "name",
+    [
+        "discrete",
+        "continuous",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("long", "pixels")),
+    ],
 )
 def test_part_sizes_match_the_features(name):
     spec = SPECS[name]
@@ -155,7 +165,12 @@ def test_part_sizes_match_the_features(name):
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "name", ["discrete", "continuous", "long", pytest.param("pixels", marks=pytest.mark.slow)]
+    "name",
+    [
+        "discrete",
+        "continuous",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("long", "pixels")),
+    ],
 )
 def test_numbers_and_their_products_are_groups_of_their_own(name):
     """Doubling z doubles the numbers and quadruples the products, of state and change alike."""
@@ -440,7 +455,7 @@ def test_knots_are_left_for_what_is_rare():
     np.testing.assert_array_equal(additive.spread_knots(np.full(5, 2.0), 3), [2.0] * 3)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_rule_with_a_threshold_is_learned_by_the_additive_model_only():
     """The reward is 1 above a height: labels of the sum over clips of 10 steps."""
     spec = vector(3)

@@ -55,6 +55,7 @@ def leaky(x):
     return np.where(x > 0, x, 0.01 * x)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", [VECTOR, TORQUE], ids=lambda spec: spec.id)
 def test_a_network_for_vectors_equals_the_docstring(spec):
     rng = np.random.default_rng(0)
@@ -113,6 +114,7 @@ def test_the_penalty_applies_to_weights_and_not_to_biases():
 # The fit
 
 
+@pytest.mark.medium
 def test_inputs_are_standardised_over_alive_steps():
     labels = random_labels(n=5, padding=3)
     alive = np.asarray(labels.alive)[:5]
@@ -123,7 +125,7 @@ def test_inputs_are_standardised_over_alive_steps():
     np.testing.assert_allclose(found.change, np.sqrt(np.square(after - before).mean(0)), rtol=1e-4)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_bootstrap_sample_leaves_out_1_over_e_and_never_draws_padding():
     keys = jax.random.split(jax.random.key(0), 400)
     bare = np.asarray(jax.vmap(bootstrap, (0, None))(keys, jnp.ones(50)))
@@ -158,6 +160,7 @@ def test_the_penalty_stays_between_its_limits():
     assert float(adapted(jnp.float32(1e-6), jnp.float32(1.0), under)) == pytest.approx(1e-6)
 
 
+@pytest.mark.medium
 def test_the_loss_of_a_label_by_hand():
     """-μ log P - (1 - μ) log (1 - P), P = 0.9 σ(R_left - R_right) + 0.05, R over alive steps."""
     labels = random_labels()
@@ -208,7 +211,7 @@ def test_the_ordinal_loss_does_not_change_when_sides_are_swapped():
         np.testing.assert_allclose(one[decided], other[decided], rtol=1e-6)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_gradients_of_the_ordinal_loss_are_finite_differences():
     labels = random_labels(n=12)
     outputs = np.random.default_rng(1).normal(size=(12, 2, 4))
@@ -293,7 +296,7 @@ def test_losses_are_means_over_sample_and_held_out_labels():
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("ending", [False, True])
+@pytest.mark.parametrize("ending", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_members_are_scaled_before_they_are_averaged(ending, monkeypatch):
     spec = EnvSpec("vector", box(2), Discrete(2), 100)  # of its own: `UPDATES` is compiled in
     monkeypatch.setattr(module, "UPDATES", 40)
@@ -328,7 +331,7 @@ def test_members_are_scaled_before_they_are_averaged(ending, monkeypatch):
     assert 0 < metrics["reward_model_training_loss"] < 1
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec",
     [VECTOR, TORQUE, pytest.param(PIXELS, marks=pytest.mark.slow)],

@@ -38,6 +38,7 @@ def steps(size: int, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return before, after
 
 
+@pytest.mark.medium
 def test_features_equal_the_definition() -> None:
     size = 4
     features = NumberFeatures(vector(size, ARM))
@@ -59,6 +60,7 @@ def test_features_equal_the_definition() -> None:
         np.testing.assert_allclose(found[row], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("action", "numbers"), [(ARM, 5), (Discrete(3), 3)])
 def test_sizes_are_those_of_the_groups(action: Box | Discrete, numbers: int) -> None:
     features = NumberFeatures(vector(SIZE, action))
@@ -131,6 +133,7 @@ def accuracy(kind: type[LinearRewardModel]) -> float:
     return float(np.mean((left > right) == [label.left_preferred > 0.5 for label in new]))
 
 
+@pytest.mark.slow
 def test_one_number_of_many_is_found() -> None:
     """Slow directions mix it with contacts."""
     assert accuracy(NumbersRewardModel) >= 0.8

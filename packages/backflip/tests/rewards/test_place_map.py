@@ -42,6 +42,7 @@ def slow_place(spec, frame):
     return out.reshape(-1) * 255
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", [pixels(42, 30), pixels(24, 9, 3), pixels(10, 10, 4, high=1)])
 def test_a_map_equals_the_definition(spec):
     before, after = frames(spec, 2), frames(spec, 2, seed=1)
@@ -105,12 +106,14 @@ def accuracy(kind: type[LinearRewardModel]) -> float:
     return float(np.mean((left > right) == [label.left_preferred > 0.5 for label in new]))
 
 
+@pytest.mark.slow
 def test_what_stands_still_is_seen_where_it_is():
     """Nothing changes in these clips, so the change map knows nothing."""
     assert accuracy(PlaceMapRewardModel) >= 0.9
     assert accuracy(ChangeMapRewardModel) <= 0.6
 
 
+@pytest.mark.medium
 def test_observations_that_are_no_images_are_refused():
     with pytest.raises(UsageError, match="reward_model=intervals"):
         make_reward_model("place_map", VECTOR, 4, 5)

@@ -36,6 +36,7 @@ def by_hand(i, width):
     return float(of_left > of_right), max(of_left, of_right), left - right
 
 
+@pytest.mark.medium
 @WIDTHS
 def test_pairs_above_the_threshold_get_the_likelier_side(width):
     given = None if width is None else jnp.float32(width)
@@ -61,6 +62,7 @@ def test_the_loss_is_the_mean_over_all_pairs_by_hand(width):
     assert float(found) == pytest.approx(total / N, rel=1e-4)
 
 
+@pytest.mark.medium
 def test_the_loss_of_a_crop_has_the_answer_of_the_whole_pair():
     outputs = jnp.asarray(
         [[[3.0, -1.0], [0.0, 1.0]]]
@@ -140,7 +142,7 @@ def test_pseudo_labels_change_the_fit_and_not_what_counts_as_a_label(fits):
     )
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_weight_of_zero_changes_no_bit(fits):
     assert same_bits(fits("off"), fits("plain"))
     assert fits("off").metrics == fits("plain").metrics

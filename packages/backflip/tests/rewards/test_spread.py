@@ -16,6 +16,7 @@ from backflip.core.trees import row_of
 from backflip.rewards.linear.model import LinearRewardModel
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("size", [1.0, 2.0, -3.0])
 def test_the_spread_is_that_of_members_scaled_to_the_reward(size: float) -> None:
     """Two members, 1.5 and 0.5 times the mean: they are half of the raw reward away from it."""
