@@ -126,6 +126,7 @@ def test_features_are_means_deviations_and_ages_in_units_of_their_spread(reset):
     assert np.isfinite(clip_features(constant, places, LENGTH, reset=reset)).all()
 
 
+@pytest.mark.medium
 def test_rare_clips_show_how_episodes_begin():
     """What is seen is noise: only the age of clips tells the beginnings, 1 window of 40, apart."""
     record = hanging()

@@ -44,7 +44,7 @@ def demonstrated(folder: Path, seed: int) -> list[Any]:
         return [one for one in store.labelled(seed) if one.who == DEMONSTRATION]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_clips_of_a_demonstration_are_preferred_to_the_agents(shown: Path, tmp_path: Path) -> None:
     settings = SETTINGS | {"demonstration_share": 0.5}
     given: dict[str, Any] = {**TEACH, "settings": settings}

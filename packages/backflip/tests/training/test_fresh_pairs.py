@@ -63,7 +63,7 @@ def fresh_of(folder: Path, seed: int) -> list[Any]:
         return fresh_answers(store, seed)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_reserve_is_asked_in_every_round_after_the_first_and_within_the_budget(
     taught: Result,
 ) -> None:
@@ -77,14 +77,14 @@ def test_the_reserve_is_asked_in_every_round_after_the_first_and_within_the_budg
             assert [at for at in every if at == 320] == [320] * fresh.count(320)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_kinds_of_fresh_pairs_take_turns(taught: Result) -> None:
     forecasts = [one.forecast for one in fresh_of(taught.folder, 0)]
     assert [one.newest == BOTH for one in forecasts] == [False, True, False, False] * 3
     assert [one.against_random for one in forecasts] == [1.0, 0.0, 1.0, 0.0] * 3
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_result_the_metrics_and_the_files_have_what_was_found(
     taught: Result, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -195,7 +195,7 @@ def test_the_message_counts_what_is_missing_and_the_rest_can_be_taken_on(run, tm
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["removed", "emptied", "cut", "copied without"])
 def test_a_lost_log_loses_nothing(early, tmp_path, loss, tried):
     """Everything up to the last answer is in the file itself."""

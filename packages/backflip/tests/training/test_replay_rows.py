@@ -31,7 +31,7 @@ def driver() -> NativeDriver:
     return NativeDriver(env, dqn(DQNConfig(**SETTINGS), env.spec))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_only_filled_rows_are_saved_and_all_are_restored() -> None:
     made = driver()
     learners, _ = made.phase(2)(made.fill_replay(made.start([0, 1])), None)

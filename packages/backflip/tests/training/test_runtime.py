@@ -79,7 +79,7 @@ def test_the_user_chooses_the_precision_and_memory_of_a_gpu(
     assert os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] == "true"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_unfinished_entry_of_the_cache_is_compiled_without_a_warning(tmp_path: Path) -> None:
     environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-c", COMPILES]

@@ -428,6 +428,7 @@ def test_a_model_without_an_embedding_is_asked_for_its_members(tmp_path, queries
     assert result.labels == LABELS
 
 
+@pytest.mark.slow
 def test_pretraining_that_leaves_nothing_to_learn_in_is_refused(tmp_path):
     with pytest.raises(UsageError, match="pretrain_env_steps=57"):
         tiny(tmp_path, "dqn", "CartPole-v1", settings={"pretrain_env_steps": 320})

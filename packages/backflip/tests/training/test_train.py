@@ -359,7 +359,7 @@ def test_overflowing_rewards_are_reported_as_too_large(
     )
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "message"),
     [
