@@ -97,13 +97,10 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any], bool]] = {
 }
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm",
-    [
-        pytest.param(name, marks=() if name in ("vpg", "dqn") else pytest.mark.slow)
-        for name in ALGORITHMS
-    ],
+    [pytest.param(name, marks=() if name == "dqn" else pytest.mark.slow) for name in ALGORITHMS],
 )
 def test_policies_of_every_algorithm_act_in_both_drivers(algorithm: str, tmp_path: Path) -> None:
     env_id, settings, samples = ALGORITHMS[algorithm]

@@ -56,9 +56,14 @@ def refused(home: Path, *argv: str) -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        *(f"--set={name}=" for name in ("discount", "hidden", "num_envs", "network", "more")),
-        *(f"--env-arg={name}=" for name in ("goal", "size", "max_episode_steps")),
-        *("--seeds=", "--seed=", "--env-steps=", "--labels="),
+        *("--set=discount=", "--set=hidden=", "--env-arg=goal=", "--seeds=", "--labels="),
+        *(
+            pytest.param(f"--{option}=", marks=pytest.mark.slow)
+            for option in (
+                *("set=num_envs", "set=network", "set=more", "env-arg=size"),
+                *("env-arg=max_episode_steps", "seed", "env-steps"),
+            )
+        ),
     ],
 )
 def test_a_hostile_value_of_an_option_is_refused(tmp_path: Path, option: str, tried: Tried) -> None:
@@ -118,6 +123,7 @@ FILTERS = (
 )
 
 
+@pytest.mark.medium
 def test_a_hostile_filter_is_refused_or_finds_nothing(tmp_path: Path, tried: Tried) -> None:
     for text in FILTERS:
         status, _, said = said_by(main, "runs", text, f"--home={tmp_path}")

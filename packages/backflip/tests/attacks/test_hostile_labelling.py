@@ -144,6 +144,7 @@ def check(folder: Path, what: str) -> None:
     assert [one.status for one in answers[:2]] == [200, 200], (what, answers[:2])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("what", ROWS)
 def test_hostile_rows_do_not_fail_the_page(received: Path, what: str, tried: Tried) -> None:
     with changing(received) as file:

@@ -71,6 +71,7 @@ def saved(folder: Path, about: dict[str, Any]) -> Path:
     return path
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("what", LARGE)
 def test_a_spec_that_claims_memory_is_refused(tmp_path: Path, what: str, tried: Tried) -> None:
     path = saved(tmp_path, ABOUT | {"spec": ABOUT["spec"] | LARGE[what]})
@@ -85,7 +86,7 @@ def test_a_spec_that_claims_memory_is_refused(tmp_path: Path, what: str, tried: 
     "settings",
     [
         {"hidden": [10**6, 10**6]},
-        {"hidden": [60_000, 60_000]},
+        pytest.param({"hidden": [60_000, 60_000]}, marks=pytest.mark.slow),
         {"hidden": [4] * 10_000},
         {"x": 1},
         [],

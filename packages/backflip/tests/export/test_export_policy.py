@@ -77,7 +77,10 @@ CASES = {
     ),
 }
 
-LARGE = ("sac, nature", "dqn, contrast", "a2c, contrast")  # convolutions take seconds to compile
+QUICK = (  # one of each algorithm or kind of network; large convolutions take seconds to compile
+    *("ppo, normalised", "dqn, vectors", "sac, floats", "cem, vectors", "td3, floats"),
+    *("ppo, patches", "dqn, grid", "ppo, parts"),
+)
 
 
 def learner(case: Case) -> tuple[EnvSpec, Algorithm, Any]:
@@ -117,7 +120,7 @@ def test_every_algorithm_has_a_case() -> None:
 
 @pytest.mark.medium
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow if kind in LARGE else ()) for kind in CASES]
+    "kind", [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.slow) for kind in CASES]
 )
 def test_acts_as_the_policy_does(kind: str, tmp_path: Path) -> None:
     case = CASES[kind]
@@ -140,6 +143,7 @@ def test_slices_along_an_axis_by_hand() -> None:
     assert (first.tolist(), second.tolist()) == ([1, 3], [2, 4])
 
 
+@pytest.mark.medium
 def test_random_numbers_are_those_of_jax() -> None:
     raw, key = (
         np.array([3, 4_000_000_000], np.uint32),

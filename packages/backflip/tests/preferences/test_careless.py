@@ -115,6 +115,7 @@ def share_noticed(answerer: Answerer) -> float:
     return float(np.mean([bool(noticed(answerer, env, i)[0]) for env in ENVS for i in range(RUNS)]))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("mistake", "most"), [(0.0, 0.0), (0.05, 0.02), (0.1, 0.05)])
 def test_careful_teachers_are_not_accused(mistake: float, most: float) -> None:
     assert share_noticed(careful(mistake)) <= most

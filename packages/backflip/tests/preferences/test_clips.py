@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,6 +83,7 @@ def test_windows_are_where_one_trajectory_fills_a_clip(record, length):
     assert set(found) == slow
 
 
+@pytest.mark.medium
 @given(record=records(), length=st.integers(1, 6))
 def test_a_clip_is_one_trajectory_with_zero_reward_after_its_end(record, length):
     for window in windows(record, length):

@@ -94,7 +94,9 @@ def test_labels_that_several_seeds_have_are_counted_once(store, other, tmp_path)
     assert find_start(tmp_path, str(tmp_path / "again.jsonl"), None).labels == 4
 
 
-both = pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".CSV"])
+both = pytest.mark.parametrize(
+    "suffix", [".jsonl", ".csv", pytest.param(".CSV", marks=pytest.mark.slow)]
+)
 
 
 @both

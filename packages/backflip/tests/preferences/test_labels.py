@@ -488,7 +488,7 @@ def test_flipped_bits_are_noticed_or_harmless_never_a_traceback(filled):
     assert len(messages) > 200, "nearly all of the file is clips; a flipped clip does not decode"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_flipped_bits_in_small_tables_indexes_and_statements_hide_no_label(filled):
     """SQLite's `quick_check` misses changed indexes, and references to rows that are missing."""
     with closing(sqlite3.connect(filled)) as connection:

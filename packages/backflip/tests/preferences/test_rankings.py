@@ -223,6 +223,7 @@ def test_a_tired_teacher_skips_and_ties_in_sets_too() -> None:
     assert teacher.rate(shown(0.9)[0], rng) == 1.0
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", ["rank", "rate", "compare"])
 def test_noise_of_ranks_and_ratings_is_that_of_comparisons(kind: str) -> None:
     """P[left] = σ(d / T), with 3000 answers about one pair; then also with mistakes."""

@@ -63,6 +63,7 @@ def test_a_check_that_does_not_count_changes_nothing():
     assert betting([check(0.0, bound=None)], 1)[0] == pytest.approx(1.0)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("bound", [0.5, 0.65, 0.85])
 def test_a_sound_model_raises_the_alarm_as_rarely_as_stated(bound):
     """At the boundary of the hypothesis, where alarms are most frequent, looking at every check."""
