@@ -44,7 +44,7 @@ def demonstrated(folder: Path, seed: int) -> list[Any]:
         return [one for one in store.labelled(seed) if one.who == DEMONSTRATION]
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 def test_clips_of_a_demonstration_are_preferred_to_the_agents(shown: Path, tmp_path: Path) -> None:
     settings = SETTINGS | {"demonstration_share": 0.5}
     given: dict[str, Any] = {**TEACH, "settings": settings}
@@ -180,8 +180,9 @@ def test_what_does_not_fit_is_refused_in_one_line(
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.slow
-def test_the_command_takes_several_files(shown: Path, tmp_path: Path) -> None:
-    said = refused(tmp_path, "--demonstrations", str(shown), str(tmp_path / "none.npz"))
+def test_the_command_takes_several_files(
+    shown: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(tmp_path, capsys, "--demonstrations", str(shown), str(tmp_path / "none.npz"))
     assert "--demonstrations must be a `.npz` file of trajectories or minari:ID" in said
     assert "none.npz`, which does not exist" in said

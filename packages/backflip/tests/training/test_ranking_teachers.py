@@ -61,7 +61,7 @@ def sets_of(folder: Path) -> list[list[tuple[float, float, str]]]:
     return list(found.values())
 
 
-@pytest.mark.slow
+@pytest.mark.medium
 @pytest.mark.parametrize("ask", ["rank", pytest.param("rate", marks=pytest.mark.slow)])
 def test_all_labels_come_from_sets(ask: str, tmp_path: Path) -> None:
     result = taught(tmp_path, ask)
