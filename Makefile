@@ -109,7 +109,7 @@ clean: ## remove the environment and the caches; runs/ stays
 
 .venv/dev.stamp: .venv/base.stamp requirements/dev.txt
 	@echo 'installing the tools the tests need into .venv ...'
-	$(pip_install) --require-hashes -r requirements/dev.txt
+	$(pip_install) --no-compile --require-hashes -r requirements/dev.txt  # compiled when imported
 	@touch $@
 
 # System packages that tests need. Where they cannot be installed, the tests fail and name them.

@@ -99,7 +99,12 @@ def parsed(command: str) -> argparse.Namespace:
     Raises:
         SystemExit, UsageError: it does not parse.
     """
-    return build_parser(PROGRAM)[0].parse_args(shlex.split(command)[1:])
+    return _parser().parse_args(shlex.split(command)[1:])
+
+
+@cache
+def _parser() -> argparse.ArgumentParser:
+    return build_parser(PROGRAM)[0]
 
 
 @cache

@@ -23,7 +23,7 @@ def signal(*values):
     return Signal(x, y, "x")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_child_is_read_with_all_its_parents(tmp_path):
     options = {"seeds": 2, "settings": SMALL, "home": tmp_path}
     first = train("ppo", "CartPole-v1", env_steps=1_024, **options)

@@ -91,7 +91,7 @@ def test_the_learned_reward_is_shown_along_the_episode(
         assert film.size[1] == 240 + 4 * HEIGHT  # value, entropy, both rewards, both sums
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_labels_that_the_model_is_wrong_about_are_drawn_and_told(taught: Result) -> None:
     measures = json.loads((taught.folder / "learned-reward.json").read_text())["seeds"][0]
     with LabelStore.open_existing(taught.folder / "labels.sqlite") as store:

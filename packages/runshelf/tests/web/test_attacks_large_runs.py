@@ -20,14 +20,15 @@ def lines_of(*records: dict[str, object]) -> bytes:
     return b"".join(json.dumps(record).encode() + b"\n" for record in records)
 
 
-LARGE = (
-    b'{"a\n' * (2**21 // 4),
-    b"{}}\n" * (2**21 // 4),
-    b"\n\n\xff\xfe\x00\n" * (2**21 // 6),
-    lines_of(*({f"m{n}": 1.0, "step": n} for n in range(MANY))),
-    lines_of({f"m{n}": 1.0 for n in range(MANY)}),
-    lines_of(*({"loss": 1.0, "step": n, "seed": n} for n in range(MANY))),
-)
+def large_logs() -> tuple[bytes, ...]:
+    return (
+        b'{"a\n' * (2**21 // 4),
+        b"{}}\n" * (2**21 // 4),
+        b"\n\n\xff\xfe\x00\n" * (2**21 // 6),
+        lines_of(*({f"m{n}": 1.0, "step": n} for n in range(MANY))),
+        lines_of({f"m{n}": 1.0 for n in range(MANY)}),
+        lines_of(*({"loss": 1.0, "step": n, "seed": n} for n in range(MANY))),
+    )
 
 
 def large_run(home: Path, number: int, data: bytes) -> None:
@@ -41,6 +42,7 @@ def test_other_pages_answer_while_large_runs_are_read_and_shown(
     tmp_path: Path, tried: Tried
 ) -> None:
     """The time is printed, and no limit is checked: it depends on the machine."""
+    logs = large_logs()
     for number in range(20):
         records = [{"step": step, "loss": step / 2} for step in range(200)]
         make_run(tmp_path, number, records=records, seeds=[number], group="g")
@@ -48,12 +50,12 @@ def test_other_pages_answer_while_large_runs_are_read_and_shown(
         others = ["/", "/?show=runs", f"/runs/{ulid(5)}", "/group?name=g"]
         for path in others:
             server.get(path)  # the first time, templates are loaded
-        for number, data in enumerate(LARGE, 100):
+        for number, data in enumerate(logs, 100):
             large_run(tmp_path, number, data)
-        read, asked = watched(server, others, lambda: shown_total(server) == 20 + len(LARGE))
+        read, asked = watched(server, others, lambda: shown_total(server) == 20 + len(logs))
         visitors = [
             threading.Thread(target=visit, args=(server, f"/runs/{ulid(100 + number)}"))
-            for number in range(len(LARGE))
+            for number in range(len(logs))
         ]
         for visitor in visitors:
             visitor.start()
@@ -87,7 +89,7 @@ def test_pages_of_a_large_run(tmp_path: Path, tried: Tried) -> None:
     """Each page of it answers."""
     make_run(tmp_path, 1, records=[{"step": 1, "loss": 1.0}])
     large_run(tmp_path, 2, lines_of(*({"loss": 1.0, "step": n, "seed": n} for n in range(3_000))))
-    large_run(tmp_path, 3, LARGE[0][: 2**16])
+    large_run(tmp_path, 3, large_logs()[0][: 2**16])
     with serving(tmp_path) as server:
         for number in (2, 3):
             for tab in ("", "/code", "/output", "/files", "/environment"):
