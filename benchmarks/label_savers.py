@@ -22,7 +22,7 @@ option in the last column; `docs/scores/saves-*.json` has every seed and the com
 
 
 def label_savers(rows: Mapping[str, Row]) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the head and the lines: a part that is removed, by task; empty if not measured."""
+    """Return the head and the lines of the table: what is removed, by task."""
     head = [f"{name}, {command.rpartition(' ')[2]} labels" for name, command in SAVED.items()]
     lines = [
         (
@@ -32,11 +32,11 @@ def label_savers(rows: Mapping[str, Row]) -> tuple[list[str], list[tuple[str, ..
         )
         for removed, options in REMOVED.items()
     ]
-    return ["instead", *head, "option"], lines
+    return ["changed", *head, "option"], lines
 
 
 def _cell(rows: Mapping[str, Row], task: str, removed: str) -> str:
-    """Return mean and worst seed, such as `-152.4 (-161.2)`."""
+    """Return mean and worst seed, such as `-152.4 (-161.2)`, or that they are not measured."""
     row, usual = (rows.get(f"{PREFIX}{task}-{one}") for one in (removed, "all"))
     if row is None or usual is None:
         return "not measured"

@@ -64,7 +64,7 @@ def best_rise(log: Log) -> Running | None:
 
     At least in the error of two means of few episodes, as the best of many such means lies above
     the first. It is that of the whole log at every env step: a run that learns late is judged by
-    where it ends.
+    where it ends. None if there are fewer than ten values.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.05)

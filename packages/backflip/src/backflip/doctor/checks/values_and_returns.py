@@ -80,7 +80,7 @@ def _over_returns(log: Log) -> Running | None:
 
 
 def _with_entropy(log: Log, values: Running) -> Running:
-    """Return V, larger by what entropy may add to its size; V itself without a temperature."""
+    """Return V, larger by what entropy may add to its size; V itself of all algorithms but SAC."""
     if log.algorithm != "sac" or not len(values.x):
         return values
     temperature, horizon = log.signals["temperature"], _horizon(log)
@@ -220,8 +220,8 @@ CHECKS = (
     Check(
         "Q-ABOVE",
         "action values are far above returns",
-        "|mean Q| over the discounted rewards that returns and lengths of episodes imply, after "
-        "20 % of the budget",
+        "|mean Q| over the discounted rewards that returns and lengths of episodes imply, and the "
+        "entropy that the temperature pays for, after 20 % of the budget",
         _far_above,
         _NEEDS,
         "above",
