@@ -172,10 +172,11 @@ def _places_of_ends(source: Source) -> Iterator[tuple[int, int]]:
     """Yield (size, place) of `replay.push(obs, action, reward, next_obs, done)`: (5, 4)."""
     for scope in source.scopes:
         ends = find_ends(source, scope)
-        for call, _ in source.calls(scope) if ends is not None else ():
+        if ends is None:
+            continue
+        for call in (call for call, _ in source.calls(scope) if stores(call)):
             parts = [written(unconverted(one)) for one in stored_by(call)]
-            if ends is not None and stores(call):
-                yield from ((len(parts), i) for i, part in enumerate(parts) if part in ends.done)
+            yield from ((len(parts), i) for i, part in enumerate(parts) if part in ends.done)
 
 
 def _masks_by_stored_ends(source: Source, scope: Scope, places: set[tuple[int, int]]) -> bool:
