@@ -3,6 +3,7 @@
 from backflip.doctor.check import Check
 from backflip.doctor.checks import (
     action_values,
+    explained_variance,
     machine,
     optimising,
     paths,
@@ -16,7 +17,7 @@ from backflip.doctor.checks import (
 )
 
 _FILES = (
-    *(policy, values, action_values, values_and_returns, optimising),
+    *(policy, explained_variance, values, action_values, values_and_returns, optimising),
     *(settings, returns, rewards, paths, preferences, machine),
 )
 CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
