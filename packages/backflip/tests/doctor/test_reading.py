@@ -23,9 +23,9 @@ from backflip.doctor.reading.find import find_logs, with_facts
 from backflip.doctor.reading.from_settings import NAMES, with_settings
 from backflip.doctor.reading.guessing import algorithm_of, number_of_actions, with_action_values
 from backflip.doctor.reading.log_files import logs_in
-from backflip.doctor.reading.naming import closest
 from backflip.doctor.reading.own_labels import signals_of_labels
 from backflip.doctor.reading.own_runs import logs_of_run
+from backflip.doctor.reading.suggesting import closest
 from backflip.doctor.report import in_words
 from backflip.doctor.summary import doctors_word
 from backflip.preferences.label_file import LABELS
@@ -379,14 +379,29 @@ def test_names_that_are_used_or_have_a_meaning_are_not_unknown(tmp_path):
         ("episode_return", "episode_return_mean"),
         ("train/policy-loss", "policy_loss"),
         ("train/loss", None),
-        ("reward", None),
         ("entropy_MIN", None),
-        ("q_value_mean", None),
+        ("std_reward", None),
+        ("critic_loss", None),
+        ("q_value_mean", "q_mean"),
         ("reward_st", "reward_std"),
+        ("reward", "episode_return_mean"),
+        ("ep_rew_mean", "episode_return_mean"),
+        ("AverageEpRet", "episode_return_mean"),
+        ("Train/EpLen", "episode_length_mean"),
+        ("actor_loss", "policy_loss"),
+        ("vf_loss", "value_loss"),
+        ("kl_divergence", "approx_kl"),
+        ("LR", "learning_rate"),
     ],
 )
 def test_a_name_resembles_only_what_is_of_its_kind(name, ours):
     assert closest([name]).get(name) == ours
+
+
+def test_of_several_names_for_a_signal_the_longest_is_suggested():
+    assert closest(["reward", "episode_reward", "score"]) == {
+        "episode_reward": "episode_return_mean"
+    }
 
 
 @pytest.mark.parametrize(
@@ -415,7 +430,7 @@ def test_steps_that_go_back_are_ordered_and_noted(tmp_path):
     ("text", "says"),
     [
         ("step,entropy\n", "has no rows"),
-        ("step,entropy\n1,0.5\n2,0.4", "broken lines"),
+        ("step,entropy\n1,0.5\n2,0.4", "1 broken line left out"),
         ("a,b\n1,2\n", "no env steps"),
     ],
 )

@@ -12,7 +12,7 @@ from backflip.doctor.causes import CAUSES
 from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
 from backflip.doctor.log import Log
 from backflip.doctor.next_experiment import command_of, time_of
-from backflip.doctor.reading.naming import closest
+from backflip.doctor.reading.suggesting import closest
 from backflip.doctor.signals import SIGNALS
 from backflip.labelling.terminal_view import sparkline
 from runshelf.formatting import number
@@ -186,9 +186,10 @@ def _open(diagnosis: Diagnosis) -> str:
     if unknown:
         shown = ", ".join(unknown[:MOST_NAMES])
         lines.append(f"names without a meaning here: {harmless(shown)}")
-        near = closest(unknown)
+        near = [*closest(unknown).items()][:MOST_NAMES]
         lines += [
-            f"  perhaps --map {harmless(theirs)}={ours}" for theirs, ours in [*near.items()][:3]
+            f"  perhaps --map {harmless(theirs)}={ours} ({SIGNALS[ours].text})"
+            for theirs, ours in near
         ]
     return "\n".join(lines)
 

@@ -1,6 +1,5 @@
 """Gives logged series our names, and says how each was computed."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, final
 
@@ -23,7 +22,6 @@ OF_TRAININGS = (
 RAY = "ray/tune/"  # before RLlib's names in event files
 _MOST_UNKNOWN = 40
 MANY = 0.4  # of the values: single episodes that end together are fewer
-MOST_MATCHES = 5  # similar signals that are looked at
 
 
 @final
@@ -94,29 +92,6 @@ def check_mapping(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> N
                 f"there is no signal `{ours}`{did_you_mean(ours, SIGNALS)}; "
                 "backflip doctor --list has all"
             )
-
-
-def closest(unknown: Sequence[str]) -> dict[str, str]:
-    """Return the signal that each unknown name resembles, by unknown name.
-
-    Both consist of the same words of ours, so that neither `loss` nor `q_value_loss` is `q_loss`.
-    Words that no signal has, and `mean`, do not count.
-    """
-    found: dict[str, str] = {}
-    for name in unknown:
-        last = name.rsplit("/", 1)[-1].lower().replace("-", "_")
-        matches = difflib.get_close_matches(last, SIGNALS, MOST_MATCHES, 0.75)
-        match = next((one for one in matches if _words(one) == _words(last)), None)
-        if match:
-            found[name] = match
-    return found
-
-
-def _words(name: str) -> set[str]:
-    """Return the words of our signals in a name; a word with a typing error counts as ours."""
-    known = {word for signal in SIGNALS for word in signal.split("_")}
-    near = [difflib.get_close_matches(word, known, 1, 0.75) for word in name.split("_")]
-    return {word for words in near for word in words} - {"mean"}
 
 
 def _is_explained(name: str, library: Library) -> bool:

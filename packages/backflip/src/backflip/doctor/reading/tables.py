@@ -60,7 +60,7 @@ def notes_of(path: Path, rows: Sequence[Row], axis: str | None, broken: int) -> 
     """Return sentences about what is missing in a table."""
     said = list[str]()
     if broken:
-        said.append(f"`{path.name}`: {broken} broken lines were left out")
+        said.append(f"`{path.name}`: {plural(broken, 'broken line')} left out")
     if not rows:
         said.append(f"`{path.name}` has no rows")
     if axis is None:

@@ -1,0 +1,85 @@
+"""Suggests which of our signals an unknown name may be. Nothing is mapped without the user."""
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from backflip.doctor.signals import SIGNALS
+
+MOST_MATCHES = 5  # similar signals that are looked at
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # also of `AverageEpRet`
+SYNONYMS = {
+    "ep": "episode",
+    "episodic": "episode",
+    "len": "length",
+    **dict.fromkeys(("rew", "rews", "reward", "rewards"), "return"),
+    **dict.fromkeys(("ret", "returns", "score", "scores"), "return"),
+    **dict.fromkeys(("actor", "pi", "pg"), "policy"),
+    "vf": "value",
+    "qf": "q",
+    "ent": "entropy",
+    "eps": "epsilon",
+    "alpha": "temperature",
+    "var": "variance",
+}
+# Words that say how a value is averaged, or when it is logged.
+EMPTY = {"mean", "avg", "average", "train", "training", "rollout", "cumulative"}
+# Names that leave out words of the signal, or have others.
+OTHER_WORDS = {
+    frozenset({"return"}): "episode_return_mean",
+    frozenset({"total", "return"}): "episode_return_mean",
+    frozenset({"length"}): "episode_length_mean",
+    frozenset({"kl"}): "approx_kl",
+    frozenset({"kl", "div"}): "approx_kl",
+    frozenset({"kl", "divergence"}): "approx_kl",
+    frozenset({"clipfrac"}): "clip_fraction",
+    frozenset({"clip", "frac"}): "clip_fraction",
+    frozenset({"q"}): "q_mean",
+    frozenset({"q", "value"}): "q_mean",
+    frozenset({"q", "values"}): "q_mean",
+    frozenset({"lr"}): "learning_rate",
+}
+
+
+def closest(unknown: Sequence[str]) -> dict[str, str]:
+    """Return the signal that each unknown name may be, by unknown name; each signal once.
+
+    Of several names for one signal, the one with the most words counts: `episode_reward`, not
+    `reward`.
+    """
+    found = {name: ours for name in unknown if (ours := _similar(name) or _in_other_words(name))}
+    best: dict[str, str] = {}
+    for name in sorted(found, key=lambda name: -len(_words(name))):
+        best.setdefault(found[name], name)
+    return {name: ours for name, ours in found.items() if best[ours] == name}
+
+
+def _similar(name: str) -> str | None:
+    """Return the signal whose name is nearly the same.
+
+    Both consist of the same words of ours, so that neither `loss` nor `q_value_loss` is `q_loss`.
+    Words that no signal has, and `mean`, do not count.
+    """
+    last = name.rsplit("/", 1)[-1].lower().replace("-", "_")
+    matches = difflib.get_close_matches(last, SIGNALS, MOST_MATCHES, 0.75)
+    return next((one for one in matches if _known_words(one) == _known_words(last)), None)
+
+
+def _known_words(name: str) -> set[str]:
+    """Return the words of our signals in a name; a word with a typing error counts as ours."""
+    known = {word for signal in SIGNALS for word in signal.split("_")}
+    near = [difflib.get_close_matches(word, known, 1, 0.75) for word in name.split("_")]
+    return {word for words in near for word in words} - {"mean"}
+
+
+def _in_other_words(name: str) -> str | None:
+    """Return the signal that has the words of a name, after synonyms."""
+    of_ours = {frozenset(signal.split("_")) - EMPTY: signal for signal in SIGNALS}
+    words = frozenset(SYNONYMS.get(word, word) for word in _words(name))
+    return OTHER_WORDS.get(words) or of_ours.get(words)
+
+
+def _words(name: str) -> frozenset[str]:
+    """Return the words of the last part of a name that say what it measures."""
+    last = name.rsplit("/", 1)[-1]
+    return frozenset(word.lower() for word in WORD.findall(last)) - EMPTY
