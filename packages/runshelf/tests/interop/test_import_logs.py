@@ -15,7 +15,8 @@ from runshelf.errors import DamagedFile, UsageError
 from runshelf.interop import import_logs, log_folders
 from runshelf.interop.event_files import scalar_event, version_event
 from runshelf.interop.import_logs import import_path
-from runshelf.interop.metric_names import MEANINGS, REMARKS
+from runshelf.interop.import_tables import import_tables
+from runshelf.interop.metric_names import MEANINGS, REMARKS, library_of
 from runshelf.interop.protobuf import field
 from runshelf.interop.tfrecord import frame
 from runshelf.store import logged_media, series
@@ -468,6 +469,12 @@ def test_the_tables_of_docs_logging_are_those_of_the_code(tmp_path):
         ("cleanrl", "CleanRL"),
         ("rllib", "RLlib"),
         ("monitor", "monitor.csv"),
+        ("rsl_rl", "rsl_rl"),
+        ("skrl", "skrl"),
+        ("rl_games", "rl_games"),
+        ("spinup", "Spinning Up"),
+        ("tianshou", "Tianshou"),
+        ("ml-agents", "Unity ML-Agents"),
     ):
         part = re.split(r"^### ", PAGE, flags=re.MULTILINE)
         text = next(p for p in part if p.startswith(title))
@@ -488,6 +495,33 @@ def test_the_tables_of_docs_logging_are_those_of_the_code(tmp_path):
             for name, meaning in MEANINGS[library].items()
         ]
         assert REMARKS.get(library, "") in text
+
+
+@pytest.mark.parametrize(
+    "tag", ["Perf/total_fps", "Reward / Total reward (mean)", "performance/step_inference_fps"]
+)
+def test_steps_that_may_be_none_of_the_environment_are_not_stored_as_such(tmp_path, tag):
+    run = the_run(tmp_path / "home", logdir(tmp_path / "logs", (3, tag, 1.0), (4, tag, 2.0)))
+    assert run.manifest["imported"]["kind"] in ("rsl_rl", "skrl", "rl_games")
+    assert "env_steps" not in series.axes(run.folder)
+
+
+@pytest.mark.parametrize(("column", "axis"), [("loss", "env_steps"), ("Perf/total_fps", "step")])
+def test_the_steps_of_a_table_are_those_of_its_library(tmp_path, column, axis):
+    path = tmp_path / "a.csv"
+    path.write_text(f"global_step,{column}\n3,1.5\n4,2.5\n")
+    (ulid,) = import_tables(tmp_path / "home", path, argv=[], say=print)
+    records = read_metrics(tmp_path / "home" / "runs" / ulid).records
+    assert [record[axis] for record in records] == [3, 4]
+
+
+def test_each_library_is_recognised_by_names_that_no_other_logs():
+    for library, meanings in MEANINGS.items():
+        names = {*meanings}
+        if library != "monitor":
+            assert library_of(names) == library
+        others = {name for other, all_of in MEANINGS.items() if other != library for name in all_of}
+        assert library_of(names & others) in ("", library)
 
 
 def test_imported_metrics_are_compacted(tmp_path):

@@ -28,7 +28,7 @@ from runshelf.interop.log_folders import (
     without_unreadable,
 )
 from runshelf.interop.log_survey import Survey, entries_of, parse_folder_name, survey_of, text_of
-from runshelf.interop.metric_names import Normaliser, normaliser
+from runshelf.interop.metric_names import Normaliser, counts_env_steps, normaliser
 from runshelf.interop.neighbours import joined
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
@@ -56,7 +56,7 @@ class Imported(NamedTuple):
         source: the folder.
         run: the run's id.
         folder: the run's folder.
-        kind: `sb3` or `cleanrl` if known, else `tensorboard`, `csv` or `monitor`.
+        kind: the library if it is known, such as `sb3`, else `tensorboard`, `csv` or `monitor`.
         values: the number of values; 0 if the folder was imported before.
         is_new: whether the folder was imported now.
         notes: what was left out, and cautions about names.
@@ -273,7 +273,7 @@ class _Writer:
         if not found:
             return
         record: dict[str, Any] = {"step": entry.step, "time": entry.time}
-        if self._survey.library:  # both count environment steps
+        if counts_env_steps(self._survey.library):
             record["env_steps"] = entry.step
         self._write(file, record | found)
 

@@ -11,7 +11,7 @@ from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import read_csv
 from runshelf.interop.log_folders import LogFolder, Say
 from runshelf.interop.log_survey import parse_folder_name, text_of
-from runshelf.interop.metric_names import library_of, normaliser
+from runshelf.interop.metric_names import counts_other_steps, library_of, normaliser
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
@@ -25,6 +25,7 @@ STEPS = (
     *("time/total_timesteps", "num_env_steps_sampled_lifetime", "timesteps_total"),
     *("global_step", "env_steps", "total_timesteps", "num_timesteps", "total_env_steps"),
     *("total_steps", "timesteps", "timestep", "env_step", "step", "steps"),
+    "totalenvinteracts",
 )
 _MOST_FILES = 1_000
 _OF_WANDB = ("_step", "_runtime", "_timestamp")
@@ -100,11 +101,13 @@ def _of_wandb(path: Path) -> Table:
     log = read_wandb(path)
     names = {name for row in log.rows for name in row}
     axis = steps_column(names) or "_step"
+    place = _place_of(names, axis)
     rows: list[dict[str, int | float]] = []
     steps: int | float | None = None
     for row in log.rows:  # a row without env steps has those of the row before
         steps = row.get(axis, steps)
-        rows.append(_record({n: v for n, v in row.items() if n not in _OF_WANDB}, axis, steps))
+        numbers = {n: v for n, v in row.items() if n not in (*_OF_WANDB, axis)}
+        rows.append(_record(numbers, place, steps))
     notes = [f"{log.damage.count} records skipped"] if log.damage.count else []
     return Table(path, "wandb", log.name, log.config, rows, notes)
 
@@ -112,12 +115,14 @@ def _of_wandb(path: Path) -> Table:
 def _of_csv(path: Path) -> Table:
     table = read_csv(path)
     axis = steps_column(table.names)
+    place = _place_of(table.names, axis)
     rows: list[dict[str, int | float]] = []
     texts: dict[str, str] = {}
     for number, row in enumerate(table.rows, 1):
         numbers = {n: v for n, v in row.items() if not isinstance(v, str)}
         texts |= {n: v for n, v in row.items() if isinstance(v, str)}
-        rows.append(_record(numbers, axis, numbers.get(axis, number)))
+        steps = numbers.pop(axis, number)
+        rows.append(_record(numbers, place, steps))
     notes = [f"{len(table.broken)} broken lines"] if table.broken else []
     return Table(path, "csv", path.stem, {**texts, **table.head}, rows, notes)
 
@@ -128,13 +133,17 @@ def steps_column(names: Collection[str]) -> str:
     return next((found[name] for name in STEPS if name in found), "")
 
 
+def _place_of(names: Iterable[str], axis: str) -> str:
+    """Return our name of an axis: `env_steps`, or `step` if it counts something else."""
+    is_of_env = axis.lower() in STEPS and not counts_other_steps(library_of(names))
+    return "env_steps" if is_of_env else "step"
+
+
 def _record(
-    numbers: Mapping[str, int | float], axis: str, steps: int | float | None
+    numbers: Mapping[str, int | float], place: str, steps: int | float | None
 ) -> dict[str, int | float]:
     """Return the fields of one record: its position, and its values under their own names."""
-    name = "env_steps" if axis.lower() in STEPS else "step"
-    place = {} if steps is None else {name: steps}
-    return {**{n: value for n, value in numbers.items() if n != axis}, **place}
+    return {**numbers, **({} if steps is None else {place: steps})}
 
 
 def _make_run(home: Path, table: Table, argv: Sequence[str]) -> str:

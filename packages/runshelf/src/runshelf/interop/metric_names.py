@@ -5,38 +5,45 @@ identical. A name that looks similar but differs gets a caution, which the run's
 and the name that it is like: a diagnosis may use it, with the caution.
 
 The meanings are those that the libraries publish: Stable-Baselines3's page on its logger, CleanRL's
-pages on its algorithms, RLlib's page on its metrics. No source was copied.
+pages on its algorithms, RLlib's page on its metrics. `metric_tables` has those of other libraries.
+No source was copied.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from runshelf.interop.metric_tables import K3 as _K3
+from runshelf.interop.metric_tables import (
+    ML_AGENTS,
+    RL_GAMES,
+    RSL_RL,
+    SKRL,
+    SPINUP,
+    TIANSHOU,
+    Meaning,
+)
+from runshelf.interop.metric_tables import WINDOW as _WINDOW
 
 Number = int | float
 Normaliser = Callable[[str, Number], tuple[str, Number] | None]
-Library = Literal["sb3", "cleanrl", "rllib", "monitor", ""]
-
-
-class Meaning(NamedTuple):
-    """The meaning of another library's name.
-
-    Attributes:
-        ours: our name for the same metric; empty if there is none.
-        caution: a warning about the values; empty if there is none.
-        factor: our value is this factor times theirs.
-        like: our name for the same quantity, computed in another way; empty if there is none.
-    """
-
-    ours: str
-    caution: str
-    factor: float = 1
-    like: str = ""
+Library = Literal[
+    "sb3",
+    "cleanrl",
+    "rllib",
+    "monitor",
+    "rsl_rl",
+    "skrl",
+    "rl_games",
+    "spinup",
+    "tianshou",
+    "ml-agents",
+    "",
+]
 
 
 _SPEED = "an average since learning began, not a speed: take differences of steps over time"
 _LAST = "of the last minibatch only"
 _CONTAINS_VALUE = "against returns that contain the value itself; NaN if constant"
-_WINDOW = "mean over the last 100 episodes"
-_K3 = "approx_kl"
 
 MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
     "sb3": {
@@ -154,13 +161,48 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
         "l": Meaning("episode_length", "of single episodes", like="episode_length_mean"),
         "t": Meaning("seconds", "since the monitor was made"),
     },
+    "rsl_rl": RSL_RL,
+    "skrl": SKRL,
+    "rl_games": RL_GAMES,
+    "spinup": SPINUP,
+    "tianshou": TIANSHOU,
+    "ml-agents": ML_AGENTS,
 }
 
 # Properties of a library that its logs do not show.
 REMARKS: Mapping[Library, str] = {
     "sb3": "the norm of the gradient before clipping is not logged",
     "cleanrl": "PPO takes time limits for ends of episodes; the gradient's norm is not logged",
+    "rsl_rl": "steps are iterations; the KL divergence and the gradient's norm are not logged",
+    "skrl": "steps are those of each environment, of which there are several",
+    "rl_games": "the gradient's norm is not logged",
+    "spinup": "the gradient's norm is not logged",
+    "tianshou": "the KL divergence and the gradient's norm are not logged by PPO",
+    "ml-agents": "steps are decisions of all agents; the KL divergence is not logged",
 }
+# Names that no other library logs together: all of one group are there.
+_OWN_NAMES: Mapping[Library, tuple[frozenset[str], ...]] = {
+    "cleanrl": (frozenset({"charts/SPS"}), frozenset({"charts/episodic_return"})),
+    "sb3": (frozenset({"time/fps"}), frozenset({"time/total_timesteps"})),
+    "rllib": (frozenset({"num_env_steps_sampled_lifetime"}), frozenset({"timesteps_total"})),
+    "rsl_rl": (frozenset({"Perf/total_fps"}),),
+    "skrl": (
+        frozenset({"Reward / Instantaneous reward (mean)"}),
+        frozenset({"Reward / Total reward (mean)"}),
+    ),
+    "rl_games": (frozenset({"performance/step_inference_fps"}),),
+    "spinup": (frozenset({"Epoch", "TotalEnvInteracts"}),),
+    "tianshou": tuple(
+        frozenset({"train/env_step", other})
+        for other in (
+            *("update/update_step", "update/gradient_step"),
+            *("train/returns_stat/mean", "train/reward"),
+        )
+    ),
+    "ml-agents": (frozenset({"Environment/Cumulative Reward"}),),
+}
+# Libraries whose steps are env steps, in all names that have a meaning.
+_COUNTS_ENV_STEPS = ("sb3", "cleanrl", "rllib", "spinup")
 NO_EPISODES = (
     "no episode is logged: with Gymnasium 1.0 or newer, CleanRL's scripts silently log none"
 )
@@ -169,13 +211,24 @@ NO_EPISODES = (
 def library_of(tags: Iterable[str]) -> Library:
     """Return the library that logs such names; empty if unknown."""
     found = set(tags)
-    if "charts/SPS" in found or "charts/episodic_return" in found:
-        return "cleanrl"
-    if "time/fps" in found or "time/total_timesteps" in found:
-        return "sb3"
-    if "num_env_steps_sampled_lifetime" in found or "timesteps_total" in found:
-        return "rllib"
+    for library, groups in _OWN_NAMES.items():
+        if any(group <= found for group in groups):
+            return library
     return ""
+
+
+def counts_env_steps(library: Library) -> bool:
+    """Return whether the steps of all that a library logs are env steps.
+
+    Others log over iterations, over steps of one of many environments, or one value over several
+    axes.
+    """
+    return library in _COUNTS_ENV_STEPS
+
+
+def counts_other_steps(library: Library) -> bool:
+    """Return whether no step that a library logs, under any name, is an env step."""
+    return library in ("rsl_rl", "skrl")
 
 
 def normaliser(library: Library) -> Normaliser:
