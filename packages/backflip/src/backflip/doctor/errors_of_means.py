@@ -6,8 +6,8 @@ import numpy as np
 
 from backflip.doctor.log import Log, Signal, Values
 
-WINDOW = 100  # episodes that Stable-Baselines3 and RLlib average by default
-ROLLING = ("sb3", "rllib")  # what is logged there
+WINDOW = 100  # episodes that libraries average by default
+ROLLING = ("sb3", "rllib", "rsl_rl", "rl_games")  # what is logged there
 FIRST = 3  # values that a return is compared with
 QUARTER, NORMAL = 0.25, 3.1383  # of normal values, a quarter is closer than σ / 3.1383 to the mean
 OF_MEDIAN = math.pi / 2.0  # variance of a median over that of a mean of as many normal values
@@ -46,7 +46,7 @@ def _of_rolling_means(log: Log, x: Values, y: Values) -> float:
     differ by k new and k old episodes, so that s, the deviation of their difference from its
     median, is σ √(2 k) / W, with σ that of a single return.
     """
-    if not log.has("episode_length_mean"):
+    if not log.has("episode_length_mean") or not log.is_over_env_steps:
         return 0.0
     lengths = log.signals["episode_length_mean"]
     length = np.interp(x, lengths.x, np.maximum(np.nan_to_num(lengths.y, nan=1.0), 1.0))

@@ -16,6 +16,9 @@ LOAD = "load_per_core"
 CPU_USE = "cpu_percent"
 CORES = "cores"
 SAVED = "saved_unneeded_mib"
+# What the steps of a log count.
+OF_ENVS, OF_EACH_ENV = "env steps", "steps of each environment"
+ITERATIONS, UPDATES = "iterations", "updates"
 ON_POLICY = ("ppo", "a2c", "vpg")
 OFF_POLICY = ("dqn", "ddpg", "td3", "sac")
 
@@ -44,7 +47,7 @@ class Log:
 
     Attributes:
         name: what the user calls it.
-        library: `backflip`, `sb3`, `cleanrl`, `rllib`, or `unknown`.
+        library: `backflip`, one of `runshelf.interop.metric_names`, or `unknown`.
         signals: by our name of the metric.
         unknown: logged names without a meaning for a check.
         algorithm: its name in lower case, if known.
@@ -58,6 +61,7 @@ class Log:
         env_args: the environment's arguments, which make it another one than the id says.
         repeats: the beginning of a command that repeats the training; empty if none is known.
         began_at: env steps that the training had done before the log begins.
+        counts: what `x` of the signals counts, where that is not env steps.
     """
 
     name: str
@@ -75,11 +79,17 @@ class Log:
     env_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     repeats: str = ""
     began_at: float = 0.0
+    counts: str = OF_ENVS
 
     @property
     def end(self) -> float:
         """The largest env step of any signal; 0 without signals."""
         return max((float(one.x[-1]) for one in self.signals.values() if len(one.x)), default=0.0)
+
+    @property
+    def is_over_env_steps(self) -> bool:
+        """Whether `x` of the signals counts env steps."""
+        return self.counts == OF_ENVS
 
     @property
     def budget(self) -> float:

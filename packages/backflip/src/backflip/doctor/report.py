@@ -57,7 +57,7 @@ def _facts(log: Log) -> str:
     of = f"{log.algorithm or 'unknown algorithm'} on {log.env or 'an unknown environment'}"
     lines = [
         f"{harmless(log.name)}: {harmless(of)}, log of {log.library}",
-        f"  env steps      {_env_steps(log)}",
+        f"  {'env steps' if log.is_over_env_steps else 'steps    '}      {_env_steps(log)}",
         f"  settings       {settings or 'not in the log'}",
         f"  reward scale   {_reward(log)}",
         f"  normalisation  {_normalisation(log)}",
@@ -66,6 +66,8 @@ def _facts(log: Log) -> str:
 
 
 def _env_steps(log: Log) -> str:
+    if not log.is_over_env_steps:
+        return f"{number(log.end)} {log.counts}, judged as a training that has ended"
     if log.planned > 0:
         return f"{number(log.end)} of {number(log.planned)}"
     return (
@@ -105,7 +107,8 @@ def _normalisation(log: Log) -> str:
 def _finding(log: Log, one: Measured, kind: str) -> str:
     check = one.check
     sign = ">" if check.side == "above" else "<"
-    where = f"from env step {number(one.since)} on ({one.since / max(log.budget, 1):.0%})"
+    step = "env step" if log.is_over_env_steps else "step"
+    where = f"from {step} {number(one.since)} on ({one.since / max(log.budget, 1):.0%})"
     lines = [
         f"{kind} {check.id}: {check.title}",
         f"  seen    {number(one.value)} {sign} {number(one.limit)}, {where}",
@@ -206,7 +209,7 @@ def _json(one: Diagnosis) -> dict[str, Any]:
         "algorithm": one.log.algorithm,
         "env": one.log.env,
         "seed": one.log.seed,
-        "env_steps": one.log.end,
+        "env_steps": one.log.end if one.log.is_over_env_steps else None,
         "verdict": one.verdict,
         "findings": [_measured(found) for found in one.findings],
         "warnings": [_measured(found) for found in one.warnings],

@@ -111,7 +111,7 @@ def _share_of_healthy(log: Log) -> Running | None:
     slowest of them needs for half of it, and p the patience. Before N, the mean is that of episodes
     that happened to be short. A run that learns later is a slow one: only the best value counts.
     """
-    healthy = healthy_return(log)
+    healthy = healthy_return(log) if log.is_over_env_steps else None
     if healthy is None:
         return None
     signal = log.signals["episode_return_mean"]

@@ -10,6 +10,7 @@ from backflip.doctor.reading.about import checked_facts, note_on_algorithm
 from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
+from backflip.doctor.reading.step_counts import with_env_steps
 from runshelf.errors import UsageError
 from runshelf.index.run_index import open_index
 from runshelf.store.finding import find_run
@@ -47,9 +48,10 @@ def with_facts(log: Log, facts: Mapping[str, Any]) -> Log:
         facts: by name. Names without a meaning are kept as settings.
 
     Raises:
-        UsageError: a value is not possible.
+        UsageError: a value is not possible, or env steps are planned for a log that has none.
     """
     facts = checked_facts(facts, facts)
+    log = with_env_steps(log, facts)
     planned = facts.get("env_steps", log.planned)
     algorithm, env = facts.get("algorithm", log.algorithm), facts.get("env", log.env)
     settings = {**log.settings, **facts}

@@ -20,6 +20,8 @@ def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
     """Return the algorithm that logs such signals; None if several do."""
     if "clip_fraction" in signals or ("approx_kl" in signals and "value_loss" in signals):
         return "ppo"
+    if library == "rsl_rl" and "policy_loss" in signals:  # its only one that learns from rewards
+        return "ppo"
     if "temperature" in signals and "q_loss" in signals:
         return "sac"
     has_network = library != "unknown" or any(name in signals for name in OF_NETWORKS)

@@ -21,6 +21,8 @@ from backflip.doctor.reading.guessing import (
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.saved_models import unneeded_mib
 from backflip.doctor.reading.single_returns import monitored, unrolled
+from backflip.doctor.reading.spinup_files import PROGRESS, is_spinup, spinup_settings
+from backflip.doctor.reading.step_counts import has_own_axis, placed, with_updates_by_clock
 from backflip.doctor.reading.tables import (
     OF_MONITOR,
     columns,
@@ -35,6 +37,7 @@ from runshelf.interop.event_columns import Column
 from runshelf.interop.event_files import Settings
 from runshelf.interop.log_folders import LogFolder, NoLogs, find_log_folders, without_unreadable
 from runshelf.interop.log_survey import columns_of, parse_folder_name, text_of
+from runshelf.interop.metric_names import library_of
 from runshelf.interop.neighbours import joined
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
@@ -45,7 +48,11 @@ _TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MOST_TABLES = 1_000
 _CONSTANTS = {"clip_range": "train/clip_range"}  # settings by the series that log them
-DEVIATION = "train/std"  # of continuous actions, which Stable-Baselines3 logs
+# Of continuous actions; Stable-Baselines3 and skrl log it of these only.
+DEVIATIONS = (
+    *("train/std", "Policy / Standard deviation"),
+    *("Policy/mean_std", "Policy/mean_noise_std"),
+)
 _RUNTIME = "_runtime"  # seconds since the start, as W&B names them
 _COUNT = "time/episodes"  # until each line, of Stable-Baselines3
 READABLE = (
@@ -115,8 +122,9 @@ def _tables(path: Path) -> list[Path]:
     """Return the CSV files below a folder; links and pipes are left out."""
     walked = os.walk(path, followlinks=False)
     files = (Path(at) / name for at, _, names in walked for name in names)
-    named = (one for one in files if _is_table(one.name, _TABLES_IN_FOLDERS))
-    found = sorted(one for one in named if one.is_file() and not one.is_symlink())
+    named = (one for one in files if _is_table(one.name, (*_TABLES_IN_FOLDERS, PROGRESS)))
+    regular = (one for one in named if one.is_file() and not one.is_symlink())
+    found = sorted(one for one in regular if one.suffix != ".txt" or is_spinup(one))
     if len(found) > _MOST_TABLES:
         raise UsageError(f"`{path}` has more than {_MOST_TABLES} CSV files: name a subfolder")
     return found
@@ -134,7 +142,12 @@ def _of_table(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     found, algorithm = list[Log](), table.head.get("algorithm")
     for name, logged in parts.items():
         settings = _settings_of(table.head)
-        log = _log(path, f"{path} {name}".strip(), logged, settings, said, mapping)
+        if library_of(table.names) == "spinup":
+            settings = spinup_settings(path.parent) | settings
+        in_env_steps = placed(logged, mapping)
+        notes = [*said, *in_env_steps.notes]
+        log = _log(path, f"{path} {name}".strip(), in_env_steps.logged, settings, notes, mapping)
+        log = replace(log, counts=in_env_steps.counts)
         found.append(replace(log, algorithm=str(algorithm)) if algorithm else log)
     return found
 
@@ -151,11 +164,12 @@ def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[
         said = list[str]()
         if kept.damage.count:
             said.append(f"`{file.name}`: {kept.damage.count} records skipped; {kept.damage.first}")
-        logged = _of_wandb_rows(kept.rows, mapping)
+        logged, counts, more = placed(_of_wandb_rows(kept.rows, mapping), mapping)
+        said, logged = [*said, *more], dict(logged)
         times = logged.pop(_RUNTIME, None)
         named_as = LogFolder(file.parent / (kept.name or file.stem), [file.name])
         log = _log(file, str(file), logged, kept.config, said, mapping, named_as)
-        found.append(_with_seconds(log, times, _RUNTIME))
+        found.append(replace(_with_seconds(log, times, _RUNTIME), counts=counts))
     return found
 
 
@@ -187,7 +201,8 @@ def _settings_of(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) -> Log:
     settings = dict[str, Any]()
-    logged = _of_events(source, settings, notes)
+    logged, counts, said = placed(_of_events(source, settings, notes), mapping)
+    notes, logged = [*notes, *said], dict(logged)
     times = logged.pop(_RUNTIME, None)
     if source.progress:
         logged = _of_progress(source.progress, notes, mapping) | logged
@@ -197,7 +212,7 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     for path in source.monitors[:1]:  # of one training: all have the same environment
         settings = _settings_of(read_csv(path).head) | settings
     log = _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
-    log = _with_seconds(log, times, "times of events")
+    log = replace(_with_seconds(log, times, "times of events"), counts=counts)
     if episodes and log.library == "sb3":
         returns, lengths = (Signal(*episodes[name], name) for name in ("r", "l"))
         log = monitored(log, returns, lengths, len(source.monitors))
@@ -230,7 +245,7 @@ def _log(
     signals = with_loss_of_q(found.library, with_action_values(found.library, found.signals))
     if _COUNT in logged:
         signals = unrolled(signals, Signal(*logged[_COUNT], _COUNT))
-    actions = None if DEVIATION in logged else number_of_actions(signals)
+    actions = None if any(name in logged for name in DEVIATIONS) else number_of_actions(signals)
     if actions is not None:
         config.setdefault("actions", actions)
     written = _algorithm(about.algorithm or config.get("exp_name"))
@@ -275,16 +290,21 @@ def _of_events(source: LogFolder, settings: dict[str, Any], notes: list[str]) ->
     for tag, column in (pair for file in files for pair in file.numbers.items()):
         parts.setdefault(tag, []).append(column)
     logged = {tag: _joined(columns) for tag, columns in parts.items()}
-    return logged | _times_of(parts) if _COUNT not in logged else logged
+    logged = with_updates_by_clock(logged, parts)
+    return logged | _times_of(parts, logged) if _COUNT not in logged else logged
 
 
-def _times_of(parts: Mapping[str, Sequence[Column]]) -> dict[str, Logged]:
+def _times_of(
+    parts: Mapping[str, Sequence[Column]], logged: Mapping[str, Logged]
+) -> dict[str, Logged]:
     """Return the seconds since the first event, of the tag with the most events, over its steps."""
-    if not parts:
+    library = library_of(logged)
+    tags = [tag for tag in parts if not has_own_axis(library, tag)]
+    if not tags:
         return {}
-    most = max(parts.values(), key=lambda columns: sum(len(one.steps) for one in columns))
-    times = np.concatenate([column.times for column in most])
-    return {_RUNTIME: Logged(_joined(most).x, times - times.min())}
+    most = max(tags, key=lambda tag: len(logged[tag].x))
+    times = np.concatenate([column.times for column in parts[most]])
+    return {_RUNTIME: Logged(logged[most].x, times - times.min())}
 
 
 def _joined(columns: Sequence[Column]) -> Logged:

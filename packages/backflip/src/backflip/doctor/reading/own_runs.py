@@ -13,6 +13,7 @@ from backflip.doctor.reading.expected_causes import expected_causes
 from backflip.doctor.reading.naming import Logged, named
 from backflip.doctor.reading.own_labels import signals_of_labels
 from backflip.doctor.reading.saved_models import of_checkpoint
+from backflip.doctor.reading.step_counts import placed
 from runshelf.recorder.rerun import records_itself
 from runshelf.store.columns import Column
 from runshelf.store.metrics import read_columns
@@ -132,7 +133,8 @@ def _imported(run: Run, columns: Mapping[str, Column]) -> Log:
     for name in columns:
         for x, y, _ in _series(columns, name).values():
             logged[name] = Logged(np.asarray(x, np.float64), np.asarray(y, np.float64))
-    found = named(logged, {})
+    in_env_steps = placed(logged, {})
+    found = named(in_env_steps.logged, {})
     return Log(
         run.manifest.get("name") or run.short,
         found.library,
@@ -142,8 +144,9 @@ def _imported(run: Run, columns: Mapping[str, Column]) -> Log:
         env=run.manifest.get("env"),
         settings=run.manifest["config"],
         planned=_planned(run.manifest["config"]),
-        notes=found.notes,
+        notes=(*in_env_steps.notes, *found.notes),
         run=str(run.folder),
+        counts=in_env_steps.counts,
     )
 
 

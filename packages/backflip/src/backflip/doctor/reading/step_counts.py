@@ -1,0 +1,177 @@
+"""Env steps of logs whose own steps count something else: iterations, or updates.
+
+rsl_rl logs over iterations. An iteration has a fixed number n of env steps, which follows from the
+logged speed, a whole number, and the seconds of collection and of learning:
+
+    speed = floor(n / seconds),   so that   speed · seconds <= n < (speed + 1) · seconds
+
+Each iteration narrows n down. Tianshou logs `update/` over updates, and the rest over env steps: an
+update happened when the clock says.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from backflip.doctor.log import ITERATIONS, OF_EACH_ENV, OF_ENVS, UPDATES, Log, Signal, Values
+from backflip.doctor.measures import together
+from backflip.doctor.reading.naming import ENV_STEPS, Logged
+from runshelf.errors import UsageError
+from runshelf.interop.event_columns import Column
+from runshelf.interop.metric_names import Library, library_of
+
+_SPEED, _LEARNING = "Perf/total_fps", "Perf/learning_time"
+_COLLECTION = ("Perf/collection_time", "Perf/collection time")
+_SLACK = 1e-5  # relative: event files hold numbers of 32 bits
+_SECONDS = "/time"  # the end of names that are logged over seconds
+_CLOCK = ("train/env_step", "test/env_step")
+_UPDATES, _COUNTS = "update/", ("update/update_step", "update/gradient_step")
+_FEWEST = 2  # points of a clock
+_EACH = (
+    "steps are those of each environment: `--about num_envs=N` makes env steps of them, where N "
+    "environments run side by side"
+)
+
+
+@final
+class Placed(NamedTuple):
+    """Logged series, and what their steps count.
+
+    Attributes:
+        logged: by logged name.
+        counts: what steps count: `env steps`, or another unit.
+        notes: what was computed, or could not be.
+    """
+
+    logged: Mapping[str, Logged]
+    counts: str
+    notes: tuple[str, ...]
+
+
+def placed(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Placed:
+    """Return series over env steps, as far as their own steps tell.
+
+    Args:
+        logged: by logged name.
+        mapping: our names by logged names. If one is `env_steps`, steps are what it says.
+    """
+    library = "" if ENV_STEPS in mapping.values() else library_of(logged)
+    if library == "rsl_rl":
+        return _of_iterations(logged)
+    if library == "skrl":
+        return Placed(logged, OF_EACH_ENV, (_EACH,))
+    if library == "tianshou" and _is_over_updates(logged):
+        return Placed(logged, UPDATES, ("`update/` is over updates: no clock places them",))
+    return Placed(logged, OF_ENVS, ())
+
+
+def _is_over_updates(logged: Mapping[str, Logged]) -> bool:
+    """Return whether the number of updates is logged over itself, as it is before it is placed."""
+    counts = [logged[name] for name in _COUNTS if name in logged]
+    return any(np.array_equal(one.x, one.y) for one in counts)
+
+
+def _of_iterations(logged: Mapping[str, Logged]) -> Placed:
+    each = env_steps_of_an_iteration(logged)
+    if each is None:
+        note = "steps are iterations: speed and seconds do not tell how many env steps one has"
+        return Placed(logged, ITERATIONS, (note,))
+    moved = {
+        name: one if name.endswith(_SECONDS) else Logged((one.x + 1) * each, one.y)
+        for name, one in logged.items()
+    }
+    note = f"env steps are computed: {each:,} in each iteration, from its speed and its seconds"
+    return Placed(moved, OF_ENVS, (note,))
+
+
+def env_steps_of_an_iteration(logged: Mapping[str, Logged]) -> int | None:
+    """Return n, of which no logged speed is more than rounding away; None if there is none.
+
+    Of several numbers that are possible, the one with the most factors of two is returned:
+    environments and steps of a rollout are round numbers.
+    """
+    collection = next((logged[name] for name in _COLLECTION if name in logged), None)
+    if collection is None or not {_SPEED, _LEARNING} <= logged.keys():
+        return None
+    learning = logged[_LEARNING]
+    seconds = together(Signal(*collection, ""), Signal(*learning, ""), np.add)
+    least, most = (
+        together(
+            Signal(*logged[_SPEED], ""), seconds, lambda speed, time, up=up: (speed + up) * time
+        )
+        for up in (0, 1)
+    )
+    if not len(least.y) or not np.isfinite([*least.y, *most.y]).all():
+        return None
+    return _roundest(float(least.y.max()) * (1 - _SLACK), float(most.y.min()) * (1 + _SLACK))
+
+
+def _roundest(least: float, most: float) -> int | None:
+    """Return the whole number in a range that is divisible by the highest power of two."""
+    power = 1 << max(int(most).bit_length(), 1)
+    while power:
+        found = -(-int(np.ceil(least)) // power) * power
+        if 0 < found <= most:
+            return found
+        power //= 2
+    return None
+
+
+def with_updates_by_clock(
+    logged: Mapping[str, Logged], parts: Mapping[str, Sequence[Column]]
+) -> dict[str, Logged]:
+    """Return series of Tianshou in which those over updates are over the env steps of their time.
+
+    They are as exact as the interval between two logged numbers of env steps. Series of other
+    libraries stay as they are.
+
+    Args:
+        logged: by tag.
+        parts: the events of each tag, with times.
+    """
+    clock = [column for tag in _CLOCK for column in parts.get(tag, ())]
+    if library_of(logged) != "tianshou" or sum(len(one.times) for one in clock) < _FEWEST:
+        return dict(logged)
+    times, steps = (np.concatenate([one[at] for one in clock]) for at in (0, 1))
+    order = np.lexsort((steps, times))
+    times, steps = times[order], steps[order].astype(np.float64)
+    return {
+        tag: Logged(np.interp(_times_of(parts[tag]), times, steps), one.y)
+        if tag.startswith(_UPDATES)
+        else one
+        for tag, one in logged.items()
+    }
+
+
+def _times_of(columns: Sequence[Column]) -> Values:
+    return np.concatenate([column.times for column in columns])
+
+
+def has_own_axis(library: Library, name: str) -> bool:
+    """Return whether a library logs a name over something else than most of its names."""
+    if library == "tianshou":
+        return name.startswith("info/")
+    return library in ("rsl_rl", "rl_games") and name.endswith((_SECONDS, "/iter"))
+
+
+def with_env_steps(log: Log, facts: Mapping[str, Any]) -> Log:
+    """Return a log over env steps, if a user says how many environments its steps are of.
+
+    Args:
+        log: the log.
+        facts: what the user says, with `num_envs` and `env_steps` among it.
+
+    Raises:
+        UsageError: env steps are planned, and the log is over something else.
+    """
+    envs = facts.get("num_envs")
+    if log.counts == OF_EACH_ENV and envs is not None:
+        signals = {name: one._replace(x=one.x * envs) for name, one in log.signals.items()}
+        notes = tuple(note for note in log.notes if note != _EACH)
+        return replace(log, signals=signals, counts=OF_ENVS, notes=notes)
+    if not log.is_over_env_steps and "env_steps" in facts:
+        also = "; name num_envs, too" if log.counts == OF_EACH_ENV else ""
+        raise UsageError(f"`env_steps` cannot be compared with a log over {log.counts}{also}")
+    return log
