@@ -1,7 +1,7 @@
 """Meanings of names that libraries log: of robots' simulators, of courses, and of a game engine.
 
 What a value is was read in the sources of the libraries, whose names are facts; no source was
-copied. Versions: rsl_rl 1.0 to 5.4, skrl 1.0 to 2.0, rl_games 1.6, Spinning Up 0.2, Tianshou 0.5 to
+copied. Versions: rsl_rl 1.0 to 5.4, skrl 1.0 to 2.0, rl_games 2.0, Spinning Up 0.2, Tianshou 0.5 to
 2.0. ML-Agents is described by its page on TensorBoard.
 """
 
@@ -48,13 +48,13 @@ RSL_RL: Mapping[str, Meaning] = {
     ),
     "Loss/value_function": Meaning(
         "",
-        f"`Loss/value` before version 3.3: {_MINIBATCHES}, by default of clipped values; "
+        f"`Loss/value` before version 3.2: {_MINIBATCHES}, by default of clipped values; "
         f"{_NO_HALF}",
         0.5,
         "value_loss",
     ),
     "Loss/surrogate": Meaning("", f"{_MINIBATCHES}; without entropy", like="policy_loss"),
-    "Loss/entropy": Meaning("", f"{_MINIBATCHES}; since version 2.1", like="entropy"),
+    "Loss/entropy": Meaning("", f"{_MINIBATCHES}; since version 2.2", like="entropy"),
     "Loss/learning_rate": Meaning("learning_rate", ""),
     "Loss/behavior": Meaning("", "of a distillation, which learns from a teacher"),
     "Loss/rnd": Meaning("", "of the predictor of RND"),
@@ -65,7 +65,7 @@ RSL_RL: Mapping[str, Meaning] = {
         "", "of the newest iteration, without the time of logging", like="env_steps_per_second"
     ),
     "Perf/collection_time": Meaning("", "seconds of the newest iteration"),
-    "Perf/collection time": Meaning("", "`Perf/collection_time` before version 3.3"),
+    "Perf/collection time": Meaning("", "`Perf/collection_time` before version 3.2"),
     "Perf/learning_time": Meaning("", "seconds of the newest iteration"),
     "Rnd/mean_extrinsic_reward": Meaning("", f"{WINDOW}; the return without intrinsic rewards"),
     "Rnd/mean_intrinsic_reward": Meaning("", WINDOW),
