@@ -148,6 +148,23 @@ def test_the_posterior_gradient_is_zero_at_the_most_probable_weights(monkeypatch
 
 
 @pytest.mark.medium
+@pytest.mark.parametrize("wrong", [0.0, 0.1])
+@pytest.mark.parametrize(("labels", "features"), [(40, 10), (40, 150), (80, 40), (200, 10)])
+def test_a_fit_that_may_reach_the_least_evidence_is_not_left_out(labels, features, wrong):
+    rng = np.random.default_rng(labels + features)
+    seen = rng.normal(size=(labels, features)) * np.sqrt(30.0 / features)
+    preferred = (seen @ rng.normal(size=features) > 0) != (rng.random(labels) < wrong)
+    answers = Answers(np.ones(labels), preferred.astype(float), NOISE)
+    design, nowhere = Design(seen, seen @ seen.T), Point(np.zeros(labels), 0.0)
+
+    def evidence(least: float) -> float:
+        return log_evidence(design, posterior.most_probable(design, answers, nowhere, least))
+
+    reached = evidence(-np.inf)
+    assert evidence(reached - 9) == pytest.approx(reached, abs=0.1)
+    assert evidence(reached + 100) < reached  # out of reach: not fitted to the end
+
+
 def test_the_most_probable_logits_are_a_maximum():
     kernel = seen_of(6) @ seen_of(6).T + 1e-3 * np.eye(6)
     preferred, weight = np.array([1.0, 0, 1, 1, 0, 0.5]), np.ones(6)

@@ -18,6 +18,7 @@ from backflip.rewards.linear.design import Design, Solve, solver
 NEWTON_STEPS = 30  # at most
 HALVINGS = 5  # at most, of a step that is too long; with noise the log-likelihood is not concave
 SMALLEST_GAIN = 1e-2  # in nats: a step that gains less is the last one
+MOST_GAIN = 4.0  # of a step, in gains of the one before, where the rest may be left out
 WIDTH_DEVIATION = 1.0  # prior standard deviation of log θ, around 0
 LARGEST_WIDTH_STEP = 1.0  # of log θ, in one step
 
@@ -42,20 +43,25 @@ def most_probable(design: Design, answers: Answers, start: Point, least: float) 
     """Return the most probable w = Φᵀ a, with a the gradient of the log-likelihood in m = Φ w.
 
     The first step is that from `start`, whose logits need no w. If it does not lead to anything
-    better than w = 0, steps begin there. If the next step would have to gain more than the last one
-    for the log evidence in Laplace's approximation to reach `least`, the rest is left out.
+    better than w = 0, steps begin there. If the next step would have to gain more than
+    `MOST_GAIN` times what the last one gained for the log evidence to reach `least`, the rest is
+    left out. What counts is ½ log|I + ΦᵀHΦ| where the last step led: it falls by tens of nats on
+    the way from w = 0, because large logits are less informative.
 
     Source: Rasmussen & Williams 2006, section 3.4.
     """
     solve, nothing = solver(design), np.zeros(len(design.features))
     state = _state(Point(nothing, start.log_width), nothing, answers)
     towards = _newton(_state(start, nothing, answers), solve)
-    gain = math.inf
     state = _nearer(state, towards.point, towards.dual, answers)
+    gain, evidence = math.inf, math.inf
     for _ in range(NEWTON_STEPS - 1):
-        if gain < SMALLEST_GAIN or state.value + gain - towards.half_log_det < least:
+        if gain < SMALLEST_GAIN:
             break
         towards = _newton(state, solve)
+        last, evidence = evidence, state.value - towards.half_log_det
+        if evidence + MOST_GAIN * max(gain, evidence - last) < least:
+            break
         before, state = state, _nearer(state, towards.point, towards.dual, answers)
         gain = state.value - before.value
     weights = design.features.T @ state.dual
