@@ -1,5 +1,6 @@
 """Each check finds its own sample wrong, and leaves others alone."""
 
+import dataclasses
 import itertools
 import math
 from dataclasses import replace
@@ -25,7 +26,7 @@ from backflip.doctor.checks.values import mean_value
 from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, rank, run_check
 from backflip.doctor.errors_of_means import error_of_change
 from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
-from backflip.doctor.log import Log, Signal
+from backflip.doctor.log import ITERATIONS, Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
 from backflip.doctor.report import in_words
 from backflip.doctor.signals import SIGNALS
@@ -571,12 +572,15 @@ def test_a_mean_of_few_first_episodes_is_no_return_of_the_untrained_policy(episo
     assert "ENV-WORSE" in {one.check.id for one in diagnose(fallen).findings}
 
 
-def test_the_deviation_of_a_return_is_known_from_errors_of_means():
+@pytest.mark.parametrize("library", ["sb3", "rllib", "rsl_rl", "rl_games"])
+def test_the_deviation_of_a_return_is_known_from_errors_of_means(library):
     rng = np.random.default_rng(5)
-    means = rolling(rng.normal(0.0, 250.0, 40_000), 2_000)
+    means = rolling(rng.normal(0.0, 250.0, 40_000), 2_000, library)
     expected = 250.0 * math.sqrt(1 / 20 + 1 / 100)  # the median of three rows of ten episodes
     returns = means.signals[RETURN]
     assert error_of_change(means, returns, 10) == pytest.approx(expected, rel=0.1)
+    over_iterations = dataclasses.replace(means, counts=ITERATIONS)
+    assert error_of_change(over_iterations, returns, 10) == 0.0  # unknown: episodes have env steps
 
 
 @pytest.mark.parametrize("library", ["sb3", "cleanrl"])
