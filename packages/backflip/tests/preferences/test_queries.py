@@ -19,6 +19,7 @@ from backflip.preferences.queries import (
     most_informative_of_members,
     posterior_covariance,
     redrawn,
+    repeated_last,
     uniform_pairs,
 )
 from backflip.preferences.rankings import most_disputed_sets
@@ -189,18 +190,28 @@ def test_members_information_by_hand():
     np.testing.assert_array_equal(most_informative_of_members(returns, pairs, 1), [[1, 0]])
 
 
-def test_members_information_is_the_expected_drop_of_entropy():
+@pytest.mark.parametrize("tie_width", [0.0, 1.0, 3.0])
+def test_members_information_is_the_expected_drop_of_entropy(tie_width):
     """The mutual information of answer and member, from their joint distribution."""
     rng = np.random.default_rng(3)
-    returns, pairs = rng.normal(size=(7, 4)), different_pairs(rng)
+    returns, pairs = 2.0 * rng.normal(size=(7, 4)), different_pairs(rng)
     worth = []
     for left, right in pairs:
-        yes = 0.9 / (1 + np.exp(returns[right] - returns[left])) + 0.05
-        joint = np.stack([yes, 1 - yes]) / 4
+        margin = jnp.asarray(returns[left] - returns[right])
+        of_answers = answer_probabilities(margin, tie_width, 0.1)
+        joint = np.asarray(of_answers, np.float64).T / 4
+        joint = joint[joint.any(1)]  # a tie is impossible without a width
         apart = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
         worth.append((joint * np.log(joint / apart)).sum())
     expected = pairs[np.argsort(-np.array(worth), kind="stable")[:5]]
-    np.testing.assert_array_equal(most_informative_of_members(returns, pairs, 5), expected)
+    chosen = most_informative_of_members(returns, pairs, 5, tie_width)
+    np.testing.assert_array_equal(chosen, expected)
+
+
+def test_pairs_of_the_same_clips_come_last():
+    pairs = np.array([[1, 2], [3, 0], [2, 1], [1, 3], [1, 2]])
+    expected = [[1, 2], [3, 0], [1, 3], [2, 1], [1, 2]]
+    np.testing.assert_array_equal(repeated_last(pairs), expected)
 
 
 # Coverage

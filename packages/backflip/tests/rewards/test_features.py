@@ -27,8 +27,10 @@ from backflip.rewards.representations import slow as module
 from backflip.rewards.representations.additive import AdditiveFeatures
 from backflip.rewards.representations.interface import Inputs
 from backflip.rewards.representations.intervals import IntervalFeatures, between
+from backflip.rewards.representations.numbers import NumberFeatures
 from backflip.rewards.representations.slow import (
     Encoder,
+    SlowFeatures,
     encoded_size,
     features,
     fit_encoder,
@@ -207,6 +209,28 @@ def test_moving_there_and_back_sums_to_zero():
     change = slice(sum(sizes[:3]), sum(sizes[:5]))
     np.testing.assert_allclose(there[:, change], -back[:, change], atol=1e-5)
     assert np.abs(there[:, change]).max() > 0.5
+
+
+def far_from_zero(rows: int = 30_000) -> np.ndarray:
+    """Observations of a pressure in pascals, and of a constant that rounding changes."""
+    rng = np.random.default_rng(8)
+    numbers = [101_325 + 5 * rng.normal(size=rows), 1 + 1e-7 * rng.normal(size=rows)]
+    return np.stack([*numbers, rng.normal(size=rows)], 1).astype(np.float32)
+
+
+@pytest.mark.parametrize("representation", [SlowFeatures, NumberFeatures])
+def test_numbers_far_from_zero_are_standardised_and_rounding_is_no_change(representation):
+    seen = far_from_zero()
+    inputs = representation(vector(3)).fit(seen[:-1], seen[1:])
+    if isinstance(inputs.encoder, Encoder):
+        mean, projection, change = map(np.asarray, inputs.encoder)
+        z, moved = (x @ projection for x in (seen - mean, np.diff(seen, axis=0)))
+    else:
+        mean, deviation, change = map(np.asarray, inputs.encoder)
+        z, moved = (seen - mean) / deviation, np.diff(seen, axis=0)
+    np.testing.assert_allclose(z.std(0)[[0, 2]], 1.0, rtol=0.01)
+    np.testing.assert_allclose(z.mean(0)[[0, 2]], 0.0, atol=0.01)
+    assert (moved / change).std(0)[1] < 0.5  # of a number that changes it is 1
 
 
 def test_a_vector_is_standardised():

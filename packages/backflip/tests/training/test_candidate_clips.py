@@ -124,6 +124,9 @@ def test_features_are_means_deviations_and_ages_in_units_of_their_spread(reset):
     np.testing.assert_allclose(found, raw / raw.std(0), rtol=1e-5)
     constant = record._replace(obs=np.ones_like(record.obs))
     assert np.isfinite(clip_features(constant, places, LENGTH, reset=reset)).all()
+    rounded = 1 + 1e-7 * np.random.default_rng(0).normal(size=record.obs.shape)
+    noise = record._replace(obs=rounded.astype(np.float32))
+    assert clip_features(noise, places, LENGTH, reset=reset)[:, :-1].std(0).max() < 0.1
 
 
 @pytest.mark.medium

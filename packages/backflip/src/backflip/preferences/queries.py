@@ -24,6 +24,12 @@ def uniform_pairs(rng: np.random.Generator, clips: int, count: int) -> Int[np.nd
     return np.stack([left, right], axis=1)
 
 
+def repeated_last(pairs: Pairs) -> Int[np.ndarray, "candidates 2"]:
+    """Return the pairs in their order, but those of the same two clips as an earlier one last."""
+    _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
+    return np.concatenate([pairs[np.sort(first)], np.delete(pairs, first, axis=0)])
+
+
 def most_disputed(
     clip_returns: Float[np.ndarray, "clips members"],
     pairs: Pairs,
@@ -50,13 +56,17 @@ def most_disputed(
 
 
 def most_informative_of_members(
-    clip_returns: Float[np.ndarray, "clips members"], pairs: Pairs, count: int
+    clip_returns: Float[np.ndarray, "clips members"],
+    pairs: Pairs,
+    count: int,
+    tie_width: float = 0.0,
 ) -> Int[np.ndarray, "count 2"]:
     """Return the pairs whose answers say most about which member is right, in nats.
 
-        I = H(mean_m p_m) - mean_m H(p_m),   p_m = 0.9 σ(R_left - R_right) + 0.05
+        I = H(mean_m p_m) - mean_m H(p_m)
 
-    H is the entropy of a yes-or-no answer. Pairs are scored one by one, so the best may be alike.
+    p_m has the probabilities of the answers right, tie and left by member m, with ε = `NOISE`, and
+    H is the entropy of an answer. Pairs are scored one by one, so the best may be alike.
 
     Source: BALD, Houlsby et al. 2011, arXiv:1112.5745, eq. 2.
 
@@ -64,9 +74,10 @@ def most_informative_of_members(
         clip_returns: R, as for `most_disputed`.
         pairs: candidate pairs, as indices of clips.
         count: the number of pairs to return.
+        tie_width: θ of `backflip.core.losses.answer_probabilities`.
     """
-    p = (1.0 - NOISE) * _chances(clip_returns, pairs) + NOISE / 2
-    information = _entropy(p.mean(1)) - _entropy(p).mean(1)
+    p = answer_chances(clip_returns[pairs[:, 0]] - clip_returns[pairs[:, 1]], tie_width)
+    information = _entropy(p.mean(2)) - _entropy(p).mean(1)
     return pairs[np.argsort(-information, kind="stable")[:count]]
 
 
@@ -226,9 +237,17 @@ def _apart(many: Float[np.ndarray, "n f"], one: Float[np.ndarray, " f"]) -> np.n
     return np.minimum(np.linalg.norm(many - one, axis=1), np.linalg.norm(many + one, axis=1))
 
 
-def _chances(clip_returns: np.ndarray, pairs: Pairs) -> Float[np.ndarray, "candidates members"]:
-    return sigmoid(clip_returns[pairs[:, 0]] - clip_returns[pairs[:, 1]])
+def answer_chances(
+    logit: Float[np.ndarray, "pairs members"], tie_width: float
+) -> Float[np.ndarray, "answers pairs members"]:
+    """Return `backflip.core.losses.answer_probabilities` with ε = `NOISE`: right, tie, left.
+
+    Without ties θ is 0, and there are two answers: right and left.
+    """
+    left, right = sigmoid(logit - tie_width), sigmoid(-logit - tie_width)
+    answers = [right, np.maximum(1.0 - left - right, 0.0), left] if tie_width > 0 else [right, left]
+    return (1.0 - NOISE) * np.stack(answers) + NOISE / len(answers)
 
 
-def _entropy(p: np.ndarray) -> np.ndarray:
-    return -p * np.log(p) - (1.0 - p) * np.log(1.0 - p)
+def _entropy(p: Float[np.ndarray, "answers ..."]) -> Float[np.ndarray, "..."]:
+    return -(p * np.log(p)).sum(0)

@@ -29,6 +29,7 @@ CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
 END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
 RARE_SHARE = 0.5  # of clips of rare behaviour, while most answers are ties
 MANY_TIES = 0.5  # share of ties above which most answers are ties
+ROUNDING = 1e-5  # deviation relative to a number below which it may be rounding in float32
 SEARCHED = 3_000  # windows among which rare ones are searched for, in about .1 s
 
 
@@ -125,7 +126,7 @@ def clip_features(
     env steps of episodes are covered as well as the many later ones. Where the episode began before
     the record, t is the length of the record.
 
-    Each number has a standard deviation of 1 over all clips, or is constant.
+    Each number has a standard deviation of 1 over all clips, or is constant but for rounding.
 
     Args:
         record: transitions (T', M).
@@ -139,7 +140,10 @@ def clip_features(
     seen = (cut(record, place, length).obs for place in places)
     found = [[*x.mean(0), *x.std(0), age] for x, age in zip(seen, np.log1p(steps), strict=True)]
     features = np.array(found, np.float64)
-    return features / np.maximum(features.std(0), 1e-12)
+    numbers = features.shape[1] // 2
+    level = ROUNDING * np.abs(features[:, :numbers]).max(0)
+    least = np.maximum([*level, *level, 0.0], 1e-12)
+    return features / np.maximum(features.std(0), least)
 
 
 def farthest(

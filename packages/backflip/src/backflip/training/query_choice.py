@@ -17,6 +17,7 @@ from backflip.preferences.queries import (
     most_informative_of_members,
     posterior_covariance,
     redrawn,
+    repeated_last,
     uniform_pairs,
 )
 from backflip.rewards.interface import (
@@ -88,7 +89,7 @@ class QueryChoice:
         method = "uniform" if known is None else self._config.queries
         candidates = count if method == "uniform" else CANDIDATES * count
         pairs = uniform_pairs(rng, len(clips), candidates)
-        pairs = redrawn(rng, len(clips), pairs, may_be_asked)
+        pairs = repeated_last(redrawn(rng, len(clips), pairs, may_be_asked))
         if method == "uniform" or known is None:
             return pairs
         used, places = np.unique(pairs, return_inverse=True)
@@ -111,8 +112,10 @@ class QueryChoice:
             return None
         if method == "disagreement":
             return most_disputed(opinions.clip_returns, pairs, count, known.tie_width)
-        of_members = {"information": most_informative_of_members, "coverage": covering_members}
-        return of_members[method](opinions.clip_returns, pairs, count)
+        if method == "information":
+            returns, width = opinions.clip_returns, known.tie_width
+            return most_informative_of_members(returns, pairs, count, width)
+        return covering_members(opinions.clip_returns, pairs, count)
 
 
 def informative_pairs(embedded: Embedding, pairs: Pairs, count: int) -> Pairs:

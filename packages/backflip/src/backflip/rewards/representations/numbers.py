@@ -99,9 +99,9 @@ class NumberFeatures:
     def fit(self, before: np.ndarray, after: np.ndarray) -> Inputs:
         """Return the scale of the observations before, and knots of those after."""
         deviation, change = (
-            np.maximum(x.std(0), LEAST_DEVIATION) for x in (before, after - before)
+            np.maximum(x.std(0, np.float64), LEAST_DEVIATION) for x in (before, after - before)
         )
-        scale = (before.mean(0), deviation, change)
+        scale = (before.mean(0, np.float64), deviation, change)
         z = (after - scale[0]) / deviation
         return Inputs(Scale(*(jnp.asarray(x, jnp.float32) for x in scale)), knots_of(z, FEW_KNOTS))
 

@@ -48,6 +48,7 @@ from backflip.rewards.inputs import (
 from backflip.rewards.representations.interface import Inputs, Seen
 
 LARGEST_VECTOR = 32
+LEAST_DEVIATION = 1e-3  # that a number is divided by, and a change of a number of a vector
 SLOW_FEATURES = 16
 # z is clipped to these, in standard deviations: a product of rare values must not dominate.
 VECTOR_LIMIT, SLOW_LIMIT = 5.0, 2.0
@@ -167,10 +168,12 @@ def fit_encoder(before: np.ndarray, after: np.ndarray, size: int | None = None) 
         after: their successors.
         size: how many numbers the assumed noise is spread over; by default D.
     """
-    mean, moved = before.mean(0), after - before
+    mean, moved = before.mean(0, np.float64).astype(before.dtype), after - before
     least = np.float32(1e-6)
     if before.shape[1] <= LARGEST_VECTOR:
-        projection = np.diag(1.0 / np.maximum(before.std(0), 1e-3))
+        least = np.float32(LEAST_DEVIATION)  # smaller changes may be rounding errors of a constant
+        deviation = before.std(0, np.float64).astype(before.dtype)
+        projection = np.diag(1.0 / np.maximum(deviation, LEAST_DEVIATION))
     else:
         projection = _slow_directions(before - mean, moved, size or before.shape[1])
         least = np.maximum(least, _least_change(projection, moved))
