@@ -34,7 +34,6 @@ reward is centred only if no labelled clip contains the end of an episode, becau
 end have a reward of zero; ties have a width.
 """
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -137,7 +136,7 @@ def _member(
     design = _design(scaled, variances).rows(rows)
     answers = Answers(sample.weight[rows], sample.left_preferred[rows], sample.noise)
     there = Point(start.logits[rows], start.log_width)
-    best = most_probable(design, answers, there, -math.inf)
+    best = most_probable(design, answers, there)
     return _unscaled(scaled, variances, best)
 
 

@@ -6,7 +6,6 @@ the probabilities of the answers. The width θ of ties is fitted with w under a 
 Source: Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", section 3.4.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from backflip.rewards.linear.design import Design, Solve, solver
 NEWTON_STEPS = 30  # at most
 HALVINGS = 5  # at most, of a step that is too long; with noise the log-likelihood is not concave
 SMALLEST_GAIN = 1e-2  # in nats: a step that gains less is the last one
-MOST_GAIN = 4.0  # of a step, in gains of the one before, where the rest may be left out
 WIDTH_DEVIATION = 1.0  # prior standard deviation of log θ, around 0
 LARGEST_WIDTH_STEP = 1.0  # of log θ, in one step
 
@@ -39,14 +37,11 @@ class MostProbable(NamedTuple):
     log_posterior: float
 
 
-def most_probable(design: Design, answers: Answers, start: Point, least: float) -> MostProbable:
+def most_probable(design: Design, answers: Answers, start: Point) -> MostProbable:
     """Return the most probable w = Φᵀ a, with a the gradient of the log-likelihood in m = Φ w.
 
     The first step is that from `start`, whose logits need no w. If it does not lead to anything
-    better than w = 0, steps begin there. If the next step would have to gain more than
-    `MOST_GAIN` times what the last one gained for the log evidence to reach `least`, the rest is
-    left out. What counts is ½ log|I + ΦᵀHΦ| where the last step led: it falls by tens of nats on
-    the way from w = 0, because large logits are less informative.
+    better than w = 0, steps begin there.
 
     Source: Rasmussen & Williams 2006, section 3.4.
     """
@@ -54,16 +49,11 @@ def most_probable(design: Design, answers: Answers, start: Point, least: float) 
     state = _state(Point(nothing, start.log_width), nothing, answers)
     towards = _newton(_state(start, nothing, answers), solve)
     state = _nearer(state, towards.point, towards.dual, answers)
-    gain, evidence = math.inf, math.inf
     for _ in range(NEWTON_STEPS - 1):
-        if gain < SMALLEST_GAIN:
-            break
         towards = _newton(state, solve)
-        last, evidence = evidence, state.value - towards.half_log_det
-        if evidence + MOST_GAIN * max(gain, evidence - last) < least:
-            break
         before, state = state, _nearer(state, towards.point, towards.dual, answers)
-        gain = state.value - before.value
+        if state.value - before.value < SMALLEST_GAIN:
+            break
     weights = design.features.T @ state.dual
     return MostProbable(weights, state.point, state.score, state.value)
 
@@ -86,11 +76,10 @@ def _state(point: Point, dual: Float[np.ndarray, " n"], answers: Answers) -> _St
 
 
 class _Towards(NamedTuple):
-    """Where a step leads: m and log θ, a, and ½ log|I + ΦᵀHΦ| where it began."""
+    """Where a step leads: m and log θ, and a."""
 
     point: Point
     dual: Float[np.ndarray, " n"]
-    half_log_det: float
 
 
 def _newton(centre: _State, solve: Solve) -> _Towards:
@@ -104,7 +93,7 @@ def _newton(centre: _State, solve: Solve) -> _Towards:
     """
     score, (logits, log_width) = centre.score, centre.point
     target = score.curvature * logits + score.gradient
-    both, half_log_det = solve(score.curvature, np.stack([target, score.cross], 1))
+    both, _ = solve(score.curvature, np.stack([target, score.cross], 1))
     gradient = score.width_gradient - log_width / WIDTH_DEVIATION**2
     least = 1 / WIDTH_DEVIATION**2
     curvature = max(score.width_curvature + least - float(score.cross @ both[:, 1]), least)
@@ -112,7 +101,7 @@ def _newton(centre: _State, solve: Solve) -> _Towards:
     step = min(max(step, -LARGEST_WIDTH_STEP), LARGEST_WIDTH_STEP)
     found = both[:, 0] - both[:, 1] * step
     dual = target - score.cross * step - score.curvature * found
-    return _Towards(Point(found, log_width + step), dual, half_log_det)
+    return _Towards(Point(found, log_width + step), dual)
 
 
 def _nearer(state: _State, point: Point, dual: Float[np.ndarray, " n"], answers: Answers) -> _State:

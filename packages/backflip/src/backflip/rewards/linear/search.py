@@ -172,7 +172,7 @@ class _Window:
             if v not in self.found and self._most[v] >= least:
                 answers = Answers(self._once, self._left_preferred, float(self._grid.noises[v]))
                 design = self._design_of(self._grid.variances[v])
-                best = most_probable(design, answers, start, least - float(self._log_prior[v]))
+                best = most_probable(design, answers, start)
                 self.found[v] = Fit(best, log_evidence(design, best))
                 self.worth[v] = self.found[v].log_evidence + float(self._log_prior[v])
 
