@@ -16,7 +16,6 @@ import pytest
 from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.core.settings import resolve
-from backflip.core.spec import Box, EnvSpec
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
 from backflip.loading import load_reward
@@ -179,26 +178,6 @@ def test_grids_are_taught_with_the_settings_of_train():
 def test_clips_are_no_longer_than_an_episode(limit, clip):
     spec = dataclasses.replace(make_native("Pendulum-v1").spec, max_episode_steps=limit)
     assert teach_settings("ppo", spec)[1]["clip_length"] == clip
-
-
-@pytest.mark.parametrize(
-    ("env", "terminates", "limit", "discount"),
-    [
-        ("HalfCheetah-v5", False, 1000, 0.999),
-        ("HalfCheetah-v5", False, 400, 0.9975),
-        ("HalfCheetah-v5", False, 50, 0.99),
-        ("HalfCheetah-v5", False, 5000, 0.999),
-        ("HalfCheetah-v5", False, None, 0.999),
-        ("Hopper-v5", True, 1000, 0.99),
-        ("fixed:Hopper-v5", False, 1000, 0.99),
-    ],
-)
-def test_the_discount_reaches_to_the_end_of_an_episode_without_falls(
-    env, terminates, limit, discount
-):
-    two = Box(-np.ones(2, np.float32), np.ones(2, np.float32), np.dtype(np.float32))
-    spec = EnvSpec(env, two, two, limit, terminates=terminates)
-    assert teach_settings("ppo", spec)[0]["discount"] == pytest.approx(discount)
 
 
 @pytest.mark.slow

@@ -96,11 +96,6 @@ def refuse_old_atari(env_id: str) -> None:
         )
 
 
-def hides_ends(env_id: str) -> bool:
-    """Return whether states that would end an episode are punished instead (`fixed:`)."""
-    return env_id.startswith(FIXED_PREFIX)
-
-
 def family(env_id: str) -> str:
     """Return a Gymnasium id without its version and our prefixes."""
     return _bare_id(env_id.removeprefix(HOST_PREFIX).removeprefix(FIXED_PREFIX))

@@ -17,8 +17,7 @@ from backflip.core.settings import (
     PositiveFraction,
 )
 from backflip.core.spaces import Discrete
-from backflip.core.spec import UNLIMITED, EnvSpec
-from backflip.envs.ids import hides_ends
+from backflip.core.spec import EnvSpec
 from backflip.preferences.ask import MOST_AT_ONCE, Ask
 from backflip.rewards.interface import LABELS_ONLY, FitSettings
 from backflip.rewards.representations.contacts import has_contacts
@@ -233,27 +232,13 @@ def _of_kind(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, A
         learning, teaching = JOINTS, JOINTS_TEACHING
     of_reward = LONG_TEACHING if is_long(spec) else {}
     if algorithm == "ppo":
-        far = {"discount": far_discount(spec)} if learning is JOINTS else {}
-        return learning | far, teaching | of_reward
+        return dict(learning), teaching | of_reward
     # A new start was measured with PPO; a replay lets others learn the newest reward without one.
     others = {name: value for name, value in teaching.items() if name != "restart_at"}
     if teaching is PIXELS_TEACHING:
         return {}, others | FREQUENT
     is_curious = teaching is JOINTS_TEACHING and entry_of(algorithm).has_replay
     return {}, others | of_reward | (CURIOUS if is_curious else {})
-
-
-def far_discount(spec: EnvSpec) -> float:
-    """Return γ = 1 - 1 / T, between .99 and .999; .99 if some state ends the task, or would.
-
-    T is the time limit in env steps. With γ = .99 Swimmer glides, because a stroke takes longer
-    than 100 env steps to pay; Hopper, which can fall, learns less reliably with .999 (docs/log.md,
-    2026-11-26).
-    """
-    if spec.terminates or hides_ends(spec.id):
-        return NEAR_DISCOUNT
-    limit = spec.max_episode_steps or UNLIMITED
-    return min(max(1 - 1 / limit, NEAR_DISCOUNT), FAR_DISCOUNT)
 
 
 def clip_rollouts(own: Settings, spec: EnvSpec, config: TeachConfig) -> int:
@@ -324,7 +309,6 @@ CONTINUOUS: dict[str, Any] = {
 }
 # Several actuators, as of robots: the settings of `train`. The entropy bonus above would widen the
 # policy far beyond the range of actions, because each actuator gets it and matters less.
-NEAR_DISCOUNT, FAR_DISCOUNT = 0.99, 0.999
 JOINTS: dict[str, Any] = {
     **SHORT_EPISODES,
     "env_steps": 1_500_000,
