@@ -61,7 +61,7 @@ class Log:
         env_args: the environment's arguments, which make it another one than the id says.
         repeats: the beginning of a command that repeats the training; empty if none is known.
         began_at: env steps that the training had done before the log begins.
-        counts: what `x` of the signals counts, where that is not env steps.
+        counts: what `x` of the signals counts: env steps, or something else.
     """
 
     name: str

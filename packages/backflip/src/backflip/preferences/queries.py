@@ -6,7 +6,7 @@ A method scores candidate pairs (uniform ones, ten for each query) and returns t
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from backflip.rewards.calibration import expected_answer, sigmoid
 
@@ -22,12 +22,6 @@ def uniform_pairs(rng: np.random.Generator, clips: int, count: int) -> Int[np.nd
     left = rng.integers(clips, size=count)
     right = (left + rng.integers(1, clips, size=count)) % clips
     return np.stack([left, right], axis=1)
-
-
-def repeated_last(pairs: Pairs) -> Int[np.ndarray, "candidates 2"]:
-    """Return the pairs in their order, but those of the same two clips as an earlier one last."""
-    _, first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
-    return np.concatenate([pairs[np.sort(first)], np.delete(pairs, first, axis=0)])
 
 
 def most_disputed(
@@ -76,7 +70,7 @@ def most_informative_of_members(
         count: the number of pairs to return.
         tie_width: θ of `backflip.core.losses.answer_probabilities`.
     """
-    p = answer_chances(clip_returns[pairs[:, 0]] - clip_returns[pairs[:, 1]], tie_width)
+    p = _answer_chances(clip_returns[pairs[:, 0]] - clip_returns[pairs[:, 1]], tie_width)
     information = _entropy(p.mean(2)) - _entropy(p).mean(1)
     return pairs[np.argsort(-information, kind="stable")[:count]]
 
@@ -216,7 +210,8 @@ def redrawn(
 ) -> Pairs:
     """Return the pairs, where those that should not be asked are drawn again, a few times.
 
-    If none of the clips at hand make a better pair, they are asked after all.
+    Neither should a pair of the same two clips as another one. If none of the clips at hand make a
+    better pair, they are asked after all.
 
     Args:
         rng: draws pairs.
@@ -226,18 +221,26 @@ def redrawn(
     """
     pairs, wrong = pairs.copy(), np.arange(len(pairs))
     for _ in range(REDRAWS):
-        wrong = wrong[~may_be_asked(pairs[wrong])]
+        wrong = wrong[~may_be_asked(pairs[wrong]) | _repeat(pairs, wrong)]
         if not len(wrong):
             break
         pairs[wrong] = uniform_pairs(rng, clips, len(wrong))
     return pairs
 
 
+def _repeat(pairs: Pairs, those: Int[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+    """Return which of those pairs show the clips of another pair, or of an earlier one of those."""
+    others = np.delete(np.arange(len(pairs)), those)
+    ordered = np.sort(pairs[np.concatenate([others, those])], axis=1)
+    _, first = np.unique(ordered, axis=0, return_index=True)
+    return ~np.isin(np.arange(len(others), len(pairs)), first)
+
+
 def _apart(many: Float[np.ndarray, "n f"], one: Float[np.ndarray, " f"]) -> np.ndarray:
     return np.minimum(np.linalg.norm(many - one, axis=1), np.linalg.norm(many + one, axis=1))
 
 
-def answer_chances(
+def _answer_chances(
     logit: Float[np.ndarray, "pairs members"], tie_width: float
 ) -> Float[np.ndarray, "answers pairs members"]:
     """Return `backflip.core.losses.answer_probabilities` with ε = `NOISE`: right, tie, left.

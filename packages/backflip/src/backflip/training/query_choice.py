@@ -17,7 +17,6 @@ from backflip.preferences.queries import (
     most_informative_of_members,
     posterior_covariance,
     redrawn,
-    repeated_last,
     uniform_pairs,
 )
 from backflip.rewards.interface import (
@@ -89,7 +88,7 @@ class QueryChoice:
         method = "uniform" if known is None else self._config.queries
         candidates = count if method == "uniform" else CANDIDATES * count
         pairs = uniform_pairs(rng, len(clips), candidates)
-        pairs = repeated_last(redrawn(rng, len(clips), pairs, may_be_asked))
+        pairs = redrawn(rng, len(clips), pairs, may_be_asked)
         if method == "uniform" or known is None:
             return pairs
         used, places = np.unique(pairs, return_inverse=True)

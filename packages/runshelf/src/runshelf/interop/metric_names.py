@@ -174,7 +174,7 @@ REMARKS: Mapping[Library, str] = {
     "sb3": "the norm of the gradient before clipping is not logged",
     "cleanrl": "PPO takes time limits for ends of episodes; the gradient's norm is not logged",
     "rsl_rl": "steps are iterations; the KL divergence and the gradient's norm are not logged",
-    "skrl": "steps are those of each environment, of which there are several",
+    "skrl": "steps count those of one of several environments",
     "rl_games": "the gradient's norm is not logged",
     "spinup": "the gradient's norm is not logged",
     "tianshou": "the KL divergence and the gradient's norm are not logged by PPO",

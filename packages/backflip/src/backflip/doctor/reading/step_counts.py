@@ -87,7 +87,7 @@ def _of_iterations(logged: Mapping[str, Logged]) -> Placed:
 
 
 def env_steps_of_an_iteration(logged: Mapping[str, Logged]) -> int | None:
-    """Return n, of which no logged speed is more than rounding away; None if there is none.
+    """Return the n that explains all logged speeds up to rounding; None if no n does.
 
     Of several numbers that are possible, the one with the most factors of two is returned:
     environments and steps of a rollout are round numbers.
