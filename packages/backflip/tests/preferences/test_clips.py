@@ -129,7 +129,7 @@ def test_env_steps_of_episodes_by_hand():
 
 def test_windows_and_cuts_by_hand():
     record = record_of(["-", "-", "end", "-", "cut", "-"], envs=1)
-    assert windows(record, 3) == [Window(0, 0), Window(1, 0), Window(2, 0)]
+    assert list(windows(record, 3)) == [Window(0, 0), Window(1, 0), Window(2, 0)]
     clip = cut(record, Window(1, 0), 3)
     np.testing.assert_array_equal(clip.reward, [2, 3, 0])
     np.testing.assert_array_equal(clip.alive, [True, True, False])
@@ -137,8 +137,8 @@ def test_windows_and_cuts_by_hand():
 
 
 def test_a_record_shorter_than_a_clip_has_no_window_unless_its_episode_ends():
-    assert windows(record_of(["-", "-"], envs=1), 3) == []
-    assert windows(record_of(["-", "end"], envs=1), 3) == [Window(0, 0), Window(1, 0)]
+    assert list(windows(record_of(["-", "-"], envs=1), 3)) == []
+    assert list(windows(record_of(["-", "end"], envs=1), 3)) == [Window(0, 0), Window(1, 0)]
 
 
 def test_records_without_scenes_give_clips_without_scenes():

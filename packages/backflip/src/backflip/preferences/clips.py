@@ -8,7 +8,7 @@ past a truncation, because the following states are unknown.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, SupportsIndex, final, overload
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
@@ -69,7 +69,40 @@ class Window(NamedTuple):
     env: int
 
 
-def windows(record: Transition, length: int) -> list[Window]:
+@final
+class Windows(Sequence[Window]):
+    """Windows as two arrays: a record of a million env steps has nearly as many.
+
+    Attributes:
+        times: the time of each.
+        envs: the environment of each.
+    """
+
+    def __init__(self, times: Int[np.ndarray, " W"], envs: Int[np.ndarray, " W"]) -> None:
+        self.times, self.envs = times, envs
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.times)
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> Window: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "Windows": ...
+
+    def __getitem__(self, at: SupportsIndex | slice) -> "Window | Windows":
+        """Return one window, or a slice of them."""
+        if isinstance(at, slice):
+            return Windows(self.times[at], self.envs[at])
+        return Window(int(self.times[at]), int(self.envs[at]))
+
+    def where(self, chosen: Bool[np.ndarray, " W"]) -> "Windows":
+        """Return the windows that are chosen."""
+        return Windows(self.times[chosen], self.envs[chosen])
+
+
+def windows(record: Transition, length: int) -> Windows:
     """Return all windows of a record (T', M) in which a clip of `length` steps fits.
 
     One trajectory, with its absorbing state, fills a window: it terminates in the window, or it
@@ -82,7 +115,7 @@ def windows(record: Transition, length: int) -> list[Window]:
     cut_before = _first_from(record.truncated)
     cut_inside = (cut_before < times + length - 1) & (cut_before <= terminates)
     envs, starts = np.nonzero((record.valid & fills & ~cut_inside).T)
-    return [Window(int(time), int(env)) for time, env in zip(starts, envs, strict=True)]
+    return Windows(starts, envs)
 
 
 def _first_from(happens: Bool[np.ndarray, "T M"]) -> Int[np.ndarray, "T M"]:
@@ -91,10 +124,10 @@ def _first_from(happens: Bool[np.ndarray, "T M"]) -> Int[np.ndarray, "T M"]:
     return np.minimum.accumulate(rows[::-1])[::-1]
 
 
-def ends_inside(record: Transition, places: Sequence[Window], length: int) -> list[bool]:
+def ends_inside(record: Transition, places: Windows, length: int) -> Bool[np.ndarray, " W"]:
     """Return for each window whether the clip contains the end of an episode."""
     terminates = _first_from(record.terminated)
-    return [bool(terminates[at.time, at.env] < at.time + length) for at in places]
+    return terminates[places.times, places.envs] < places.times + length
 
 
 def episode_step(record: Transition, window: Window) -> int:
@@ -116,12 +149,12 @@ def episode_start(record: Transition, length: int) -> Clip | None:
     return None if chosen is None else cut(record, chosen, length)
 
 
-def with_pictures(record: Transition, places: Sequence[Window], length: int) -> Sequence[Window]:
+def with_pictures(record: Transition, places: Windows, length: int) -> Windows:
     """Return the windows whose steps all have pictures; all windows if none has, or needs any."""
     if not are_pictures(record.scene):
         return places
-    drawn = [at for at in places if all(record.scene[_scene_times(record, at, length), at.env])]
-    return drawn or places
+    drawn = [all(record.scene[_scene_times(record, at, length), at.env]) for at in places]
+    return places.where(np.array(drawn)) if any(drawn) else places
 
 
 def cut(record: Transition, window: Window, length: int) -> Clip:

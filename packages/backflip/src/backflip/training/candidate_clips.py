@@ -101,10 +101,10 @@ def some_clips(
         rare: how many of them are of rare behaviour.
         reset: whether the record begins with new episodes.
     """
-    found: Sequence[Window] = windows(record, length)
+    found = windows(record, length)
     found = with_pictures(record, found, length) if shown else found
     order = rng.permutation(len(found))
-    ends = np.array(ends_inside(record, found, length), bool)[order]
+    ends = ends_inside(record, found, length)[order]
     first = np.flatnonzero(ends)[: round(END_SHARE * (count - rare))]
     order = order[np.concatenate([first, np.delete(np.arange(len(order)), first)])]
     chosen = order[: count - rare]
