@@ -7,7 +7,7 @@ env step from a state with an action, whichever next state it is asked about.
 import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -35,19 +35,33 @@ DISCOUNT = 0.99
 _KEY = 0xE91C
 
 
-def reward_distances(
-    env_id: str, env_args: Mapping[str, Any], model: RewardModel, parameters: Any
-) -> dict[str, float | None] | None:
-    """Return `epic` and `dard` of one seed's parameters; None outside JAX.
+DISTANCES = "epic", "dard"
 
-    A distance is None if one of the rewards is constant.
+
+@final
+class RewardDistances:
+    """Measures the distances of learned rewards; one program serves all seeds of a run.
+
+    Args:
+        env_id: the environment's id.
+        env_args: its arguments.
+        model: the reward model.
     """
-    env = make_native(env_id, env_args)
-    if env is None:
-        return None
-    shaped = jax.jit(partial(_canonical, env, model))(jax.random.key(_KEY), parameters)
-    one, other = (jax.tree.map(np.asarray, x) for x in shaped)
-    return {name: pearson_distance(one[name], other[name]) for name in one}
+
+    def __init__(self, env_id: str, env_args: Mapping[str, Any], model: RewardModel) -> None:
+        env = make_native(env_id, env_args)
+        self._shaped = None if env is None else jax.jit(partial(_canonical, env, model))
+
+    def of(self, parameters: Any) -> dict[str, float | None]:
+        """Return the distances of one seed's parameters.
+
+        All are None outside JAX. One is None if one of its rewards is constant.
+        """
+        if self._shaped is None:
+            return dict.fromkeys(DISTANCES)
+        shaped = self._shaped(jax.random.key(_KEY), parameters)
+        one, other = (jax.tree.map(np.asarray, x) for x in shaped)
+        return {name: pearson_distance(one[name], other[name]) for name in DISTANCES}
 
 
 def _canonical(

@@ -28,7 +28,7 @@ from backflip.rewards.calibration import (
     spearman,
 )
 from backflip.rewards.interface import TIE_WIDTH, ObservedClip, RewardModel
-from backflip.training.reward_distances import reward_distances
+from backflip.training.reward_distances import RewardDistances
 from backflip.training.reward_fits import LEFT_PREFERRED
 from runshelf.received_json import parse_record
 from runshelf.store.opening import read_whole
@@ -79,7 +79,7 @@ class RewardMeasures:
         store: LabelStore,
         clip_length: int,
     ) -> None:
-        self._env_id, self._env_args = env_id, env_args
+        self._distances = RewardDistances(env_id, env_args, model)
         self._model, self._store, self._length = model, store, clip_length
 
     def write(
@@ -128,13 +128,12 @@ class RewardMeasures:
         old = self._returns(reward, random)
         if steps is None or old is None:
             return None
-        distances = reward_distances(self._env_id, self._env_args, self._model, reward)
         return {
             "seed": seed,
             "clips": _clip_returns(steps, self._length, old, random),
             "episodes": episode_returns(steps),
             **self._calibration(seed, reward, tie_width),
-            **(distances or {"epic": None, "dard": None}),
+            **self._distances.of(reward),
             "episode": _one_episode(steps),
         }
 
