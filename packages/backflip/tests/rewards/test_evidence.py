@@ -16,9 +16,10 @@ from backflip.core.types import Transition
 from backflip.rewards.interface import LabelledComparison, ObservedClip
 from backflip.rewards.linear import design as designs
 from backflip.rewards.linear import evidence as module
+from backflip.rewards.linear import grid as grids
 from backflip.rewards.linear import posterior, search
-from backflip.rewards.linear.answers import Answers, Point, probabilities, score_of
-from backflip.rewards.linear.design import Design, is_by_labels
+from backflip.rewards.linear.answers import Answers, Point, probabilities, score_of, some_models
+from backflip.rewards.linear.design import ByFeatures, ByLabels, Each, is_by_labels
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
 from backflip.rewards.linear.marginal import log_evidence
 from backflip.rewards.linear.model import LinearRewardModel, last_doubling
@@ -51,13 +52,15 @@ class Found(NamedTuple):
 
 
 def most_probable(seen, preferred, weight, start=None, noise=NOISE):
-    answers = Answers(*(np.asarray(x, float) for x in (weight, preferred)), noise)
+    """Return what is found for one model, whose matrices are of labels or of features."""
+    seen = np.asarray(seen, float)
+    one = ByLabels(seen @ seen.T) if is_by_labels(*seen.shape) else ByFeatures(seen)
+    answers = Answers(*(np.array([x], float) for x in (weight, preferred, noise)))
     start = start or Point(np.zeros(len(seen)), 0.0)
-    kernel = seen @ seen.T if is_by_labels(*np.shape(seen)) else None
-    design = Design(np.asarray(seen, float), kernel)
-    best = posterior.most_probable(design, answers, start)
-    evidence = log_evidence(design, best)
-    return Found(best.weights, best.point, best.score.tie_width, evidence)
+    best = posterior.most_probable(Each([one]), answers, Point(*(np.array([x]) for x in start)))
+    (evidence,) = log_evidence(Each([one]), best)
+    point = Point(best.point.logits[0], best.point.log_width[0])
+    return Found(seen.T @ best.dual[0], point, best.score.tie_width[0], evidence)
 
 
 def by_hand(kernel, preferred, weight):
@@ -81,6 +84,11 @@ def with_wrong_answers(labelled, share=0.0):
     wrong = np.random.default_rng(5).random(len(labelled.left_preferred)) < share
     preferred = labelled.left_preferred
     return labelled._replace(left_preferred=np.where(wrong, 1.0 - preferred, preferred))
+
+
+def models_of(grid):
+    """Return the variances and the share of random answers of each model."""
+    return zip(grid.variances, grid.noises, strict=True)
 
 
 def some_labels(count=20):
@@ -191,7 +199,8 @@ def test_probabilities_and_their_derivatives_are_those_of_the_losses():
         return answer_probabilities(m, jnp.exp(w), NOISE)
 
     m, w = jnp.asarray(logits, jnp.float32), jnp.float32(log_width)
-    found = probabilities(logits, np.exp(log_width), NOISE)
+    alone = logits[None], np.exp(np.array([log_width])), np.array([NOISE])
+    found = [x[:, 0] for x in probabilities(*alone)]
     by_m, by_w = jax.jacfwd(p, 0), jax.jacfwd(p, 1)
     expected = [
         jax.vmap(f, (0, None))(m, w)
@@ -200,7 +209,7 @@ def test_probabilities_and_their_derivatives_are_those_of_the_losses():
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, np.asarray(other).T, rtol=1e-3, atol=1e-5)
     without = answer_probabilities(m, 0.0, NOISE)
-    decided = probabilities(logits, 0.0, NOISE).p[[0, 2]]
+    decided = probabilities(logits[None], np.zeros(1), np.array([NOISE])).p[[0, 2], 0]
     np.testing.assert_allclose(decided, np.asarray(without).T[[0, 2]], atol=1e-6)
 
 
@@ -213,10 +222,6 @@ def test_the_weights_give_the_logits_even_if_one_difference_is_large():
     preferred[rng.random(120) < 0.6] = 0.5
     found = most_probable(seen, preferred, np.ones(120))
     np.testing.assert_allclose(seen @ found.weights, found.point.logits, atol=1e-3)
-    rows = np.flatnonzero(rng.random(120) < 0.7)
-    design = Design(seen, seen @ seen.T).rows(rows)
-    np.testing.assert_array_equal(design.features, seen[rows])
-    np.testing.assert_allclose(design.kernel, seen[rows] @ seen[rows].T)
 
 
 @pytest.mark.parametrize("start", [0.0, -3.0, 5.0])
@@ -278,12 +283,12 @@ def test_the_evidence_of_a_tie_and_an_answer_integrates_over_the_width(preferred
 
 def test_without_ties_the_likelihood_is_that_of_bradley_and_terry():
     logits, preferred = np.array([0.3, -2.0, 5.0]), np.array([1.0, 0.0, 0.0])
-    answers = Answers(np.ones(3), preferred, NOISE)
-    score = score_of(Point(logits, 1.0), answers)
+    answers = Answers(np.ones((1, 3)), preferred[None], np.array([NOISE]))
+    score = score_of(Point(logits[None], np.ones(1)), answers)
     numbers = (jnp.asarray(x, jnp.float32) for x in (logits, np.zeros(3), preferred))
     expected = -preference_loss(*numbers, NOISE).sum()
-    assert float(score.log_likelihood) == pytest.approx(float(expected), rel=1e-5)
-    assert float(score.tie_width) == float(score.width_gradient) == float(score.width_fisher) == 0
+    assert score.log_likelihood == pytest.approx(float(expected), rel=1e-5)
+    assert score.tie_width == score.width_gradient == score.width_fisher == 0
 
 
 @pytest.mark.slow
@@ -317,7 +322,7 @@ def test_evidence_selects_the_relevant_group():
     labelled = labels_of(weights, 60)
     ensemble = fit(labelled, GROUPS, key())
     grid, evidence = ensemble.variances, ensemble.log_evidence
-    assert len(search.combinations(4)) == 4 * 2 + 6 * 4 + 4 * 2 + 2  # one, two, three, all groups
+    assert len(grids.combinations(4)) == 4 * 2 + 6 * 4 + 4 * 2 + 2  # one, two, three, all groups
     without = evidence[grid[:, 2] == 0].max()
     assert evidence[grid[:, 2] > 0].max() > without + 10  # nats
     alone = evidence[((grid > 0) == [False, False, True, False]).all(1)].max()
@@ -328,24 +333,24 @@ def test_evidence_selects_the_relevant_group():
 
 
 def test_each_group_is_active_with_the_prior_probability(monkeypatch):
-    monkeypatch.setattr(search, "IN_PLAY", 0.25)
-    grid = search.grid_of(4)
+    monkeypatch.setattr(grids, "IN_PLAY", 0.25)
+    grid = grids.grid_of(4)
     # Odds of 1 to 3 for each active group, shared by 2, 4, 2 or 2 combinations of variances.
     of_active = {1: 1 / 3 / 2, 2: 1 / 9 / 4, 3: 1 / 27 / 2, 4: 1 / 81 / 2}
     expected = [
-        of_active[int((variances > 0).sum())] * search.NOISES[noise]
-        for variances, noise in zip(*grid, strict=True)
+        of_active[int((variances > 0).sum())] * grids.NOISES[noise]
+        for variances, noise in models_of(grid)
     ]
-    np.testing.assert_allclose(np.exp(search.log_prior(grid)), expected, rtol=1e-5)
-    every = np.exp(search.log_prior(search.grid_of(3))).sum()
-    assert sum(search.NOISES.values()) == pytest.approx(1)
+    np.testing.assert_allclose(np.exp(grids.log_prior(grid)), expected, rtol=1e-5)
+    every = np.exp(grids.log_prior(grids.grid_of(3))).sum()
+    assert sum(grids.NOISES.values()) == pytest.approx(1)
     assert every == pytest.approx((4 / 3) ** 3 - 1, rel=1e-5)  # all but none in play
 
 
 def every_model(labelled, groups):
     """Return each model, its log evidence and weights, all of them fitted from zero."""
     scaled = module._scaled_groups(labelled, groups)
-    for variances, noise in zip(*search.grid_of(len(groups)), strict=True):
+    for variances, noise in models_of(grids.grid_of(len(groups))):
         both = zip(np.sqrt(variances), scaled.parts, strict=True)
         seen = np.concatenate([root * part for root, part in both], 1)
         found = most_probable(seen, labelled.left_preferred, np.ones(len(seen)), noise=noise)
@@ -382,23 +387,23 @@ def test_the_mixture_is_that_of_all_models(monkeypatch, problem):
     monkeypatch.setattr(posterior, "SMALLEST_GAIN", 1e-4)
     active, count, ties, noise, *wrong = problem
     if not active:  # with large ε, noise has several most probable explanations, one for each start
-        monkeypatch.setattr(search, "NOISES", {0.1: 1.0})
+        monkeypatch.setattr(grids, "NOISES", {0.1: 1.0})
     starts = np.cumsum((0, *GROUPS))
     truth = np.zeros(SIZE)
     for group in active:
         truth[starts[group] : starts[group + 1]] = np.random.default_rng(group).normal()
     labelled = with_wrong_answers(labels_of(truth, count, 1, ties, noise), *wrong)
     ensemble = fit(labelled, GROUPS, key())
-    grid = search.Grid(ensemble.variances, ensemble.noises)
-    largest = search.largest_evidence(grid, labelled.left_preferred)
+    grid = grids.Grid(ensemble.variances, ensemble.noises)
+    largest = grids.largest_evidence(grid, labelled.left_preferred)
     assert (ensemble.log_evidence <= largest + 1e-9).all()
-    models = zip(*grid, strict=True)
+    models = models_of(grid)
     found = {(*variances, noise): at for at, (variances, noise) in enumerate(models)}
     odds, expected = {}, np.zeros(SIZE)
     for model, evidence, weights in every_model(labelled, GROUPS):
         groups = sum(v > 0 for v in model[:-1])
-        prior = (search.IN_PLAY / (1 - search.IN_PLAY)) ** groups / {1: 2, 2: 4, 3: 2, 4: 2}[groups]
-        odds[model] = np.exp(evidence) * prior * search.NOISES[model[-1]]
+        prior = (grids.IN_PLAY / (1 - grids.IN_PLAY)) ** groups / {1: 2, 2: 4, 3: 2, 4: 2}[groups]
+        odds[model] = np.exp(evidence) * prior * grids.NOISES[model[-1]]
         expected += odds[model] * weights
     total = sum(odds.values())
     chances = {model: x / total for model, x in odds.items()}
@@ -433,14 +438,15 @@ def test_probable_models_of_many_features_are_fitted_to_the_end(seed):
 
 def test_changes_are_smaller_variances_and_a_larger_share_of_random_answers():
     variances = np.array([[300, 30, 0], [30, 300, 300], [300, 0, 0]], float)
-    grid = search.Grid(variances, np.array([0.1, 0.2, 0.1]))
-    smaller, larger = search.Change(0, 30.0), search.Change(None, 0.2)
+    grid = grids.Grid(variances, np.array([0.1, 0.2, 0.1]))
+    smaller, larger = grids.Change(0, 30.0), grids.Change(None, 0.2)
     assert grid.changes(0, 1) == {smaller, larger}
-    assert grid.changes(1, 0) == {search.Change(1, 30.0)}
+    assert grid.changes(1, 0) == {grids.Change(1, 30.0)}
     assert grid.changes(0, 2) == set()
 
 
 def test_what_made_a_part_of_a_model_improbable_is_not_tried_again(monkeypatch):
+    monkeypatch.setattr(search, "EXPANDED", 1)  # as with many labels
     truth = np.zeros(SIZE)
     truth[: sum(GROUPS[:2])] = np.random.default_rng(0).normal(size=sum(GROUPS[:2])) * 3
     labelled = labels_of(truth, 300)
@@ -458,9 +464,9 @@ def test_what_made_a_part_of_a_model_improbable_is_not_tried_again(monkeypatch):
 
 
 def test_a_change_is_refuted_for_larger_models_while_the_smaller_one_is_probable():
-    grid = search.Grid(np.array([[30, 0, 0], [30, 30, 0], [0, 30, 0]], float), np.full(3, 0.1))
+    grid = grids.Grid(np.array([[30, 0, 0], [30, 30, 0], [0, 30, 0]], float), np.full(3, 0.1))
     window = search._Window(lambda variances: pytest.fail("no fit"), grid, np.ones(5))
-    change = search.Change(0, 30.0)
+    change = grids.Change(0, 30.0)
     window._refuted = {change: [0]}
     window.worth = {0: -3.0, 1: 0.0, 2: 0.0}
     assert window._refuted_in(1) == {change}
@@ -478,7 +484,7 @@ def test_few_models_are_fitted_when_labels_are_many():
     truth = np.zeros(SIZE)
     truth[6:10] = [1, -1, 2, 1]
     assert len(fit(labels_of(truth, 300), GROUPS, key()).chances) < 50
-    assert len(search.grid_of(4).noises) == 42 * len(search.NOISES)
+    assert len(grids.grid_of(4).noises) == 42 * len(grids.NOISES)
 
 
 def test_without_labels_no_combination_of_groups_is_fitted():
@@ -515,7 +521,7 @@ def test_wrong_answers_cost_less_if_their_share_is_chosen(monkeypatch):
         labelled = with_wrong_answers(labels_of(truth, 80, seed), 0.2)
         fits = [fit(labelled, GROUPS, key())]
         with monkeypatch.context() as fixed:
-            fixed.setattr(search, "NOISES", {0.1: 1.0})
+            fixed.setattr(grids, "NOISES", {0.1: 1.0})
             fits.append(fit(labelled, GROUPS, key()))
         fresh = np.random.default_rng(9).normal(size=(500, SIZE))
         right = [np.corrcoef(fresh @ (x.chances @ x.models), fresh @ truth)[0, 1] for x in fits]
@@ -524,10 +530,10 @@ def test_wrong_answers_cost_less_if_their_share_is_chosen(monkeypatch):
 
 
 def test_neighbours_differ_in_one_variance_or_in_the_next_share_of_random_answers():
-    grid = search.grid_of(2)
-    near = search.neighbours(grid)
+    grid = grids.grid_of(2)
+    near = grids.neighbours(grid)
     np.testing.assert_array_equal(near, near.T)
-    place = {(*map(float, v), e): at for at, (v, e) in enumerate(zip(*grid, strict=True))}
+    place = {(*map(float, v), e): at for at, (v, e) in enumerate(models_of(grid))}
     one = place[30.0, 0.0, 0.1]
     expected = {(300.0, 0.0, 0.1), (30.0, 30.0, 0.1), (30.0, 300.0, 0.1), (30.0, 0.0, 0.2)}
     found = {model for model, at in place.items() if near[one, at] and at != one}
@@ -550,20 +556,87 @@ def test_members_know_nothing_of_labels_that_they_were_not_fitted_to():
     assert np.mean(members) > 0.53
 
 
-def test_a_member_does_not_depend_on_labels_that_it_was_not_fitted_to():
-    labelled = some_labels(30)
-    scaled, variances = module._scaled_groups(labelled, GROUPS), np.array([30.0, 300.0, 0.0, 0.0])
-    counts = np.tile([0.0, 1.0, 2.0], 10)
-    nowhere = Point(np.zeros(30), 0.0)
+def one_model(labelled, variances, noise=NOISE):
+    """Return the designs of one model, and its answers."""
+    preferred = np.asarray(labelled.left_preferred, float)[None]
+    scaled = module._scaled_groups(labelled, GROUPS)
+    designs = module._designs(scaled, np.array([variances], float))
+    return designs, Answers(np.ones_like(preferred), preferred, np.array([noise]))
+
+
+def test_a_step_that_leads_to_nothing_better_is_not_taken(monkeypatch):
+    monkeypatch.setattr(posterior, "SMALLEST_GAIN", 1e-9)
+    model, answers = one_model(some_labels(), [30.0, 0.0, 0.0, 0.0])
+    found = posterior.most_probable(model, answers, Point(np.zeros((1, 20)), np.zeros(1)))
+    away = Point(-3 * found.point.logits, found.point.log_width)
+    after = posterior._nearer(found, posterior._Towards(away, -3 * found.dual), answers)
+    np.testing.assert_array_equal(after.dual, found.dual)
+    assert after.log_posterior == found.log_posterior
+
+
+def test_equations_without_curvature_are_solved():
+    target = np.arange(6.0).reshape(3, 2)
+    design = designs.ByLabels(np.diag([1.0, 2.0, 3.0]))
+    np.testing.assert_array_equal(design.solve(np.zeros(3), target), design.kernel @ target)
+    assert design.half_log_det(np.zeros(3)) == 0
+
+
+MATRICES = pytest.mark.parametrize(
+    ("few", "count"),
+    [(0, 30), (0, 8), (50, 30)],
+    ids=["matrices of features", "of labels", "all in one call"],
+)
+
+
+@MATRICES
+def test_a_member_does_not_depend_on_labels_that_it_was_not_fitted_to(monkeypatch, few, count):
+    monkeypatch.setattr(module, "FEW_LABELS", few)
+    labelled = some_labels(count)
+    counts = np.resize([0.0, 1.0, 2.0], (1, count))
+    rows = np.flatnonzero(counts[0])
+    nowhere = Point(np.zeros((1, count)), np.zeros(1))
     found = []
-    for preferred in (labelled.left_preferred, np.where(counts, labelled.left_preferred, 0.0)):
-        answers = Answers(np.ones(30), preferred, NOISE)
-        design = module._design(scaled, variances)
-        start = posterior.most_probable(design, answers, nowhere).point
+    for preferred in (labelled.left_preferred, np.where(counts[0], labelled.left_preferred, 0.5)):
+        labels = labelled._replace(left_preferred=preferred)
+        designs, answers = one_model(labels, [30.0, 300.0, 0.0, 0.0])
         sample = answers._replace(weight=counts)
-        found.append(module._member(scaled, variances, sample, start))
-    apart = labelled.difference @ (found[0] - found[1])
-    assert np.abs(apart).max() < 0.02 * np.abs(labelled.difference @ found[0]).max()
+        found.append(posterior.most_probable(designs, sample, nowhere))
+    np.testing.assert_array_equal(found[0].dual, found[1].dual)
+    assert not found[0].dual[counts == 0].any()
+    scaled = module._scaled_groups(labelled, GROUPS)
+    fewer = scaled._replace(parts=[x[rows] for x in scaled.parts], kernels=None)
+    alone = Each([module._design(fewer, np.array([30.0, 300.0, 0.0, 0.0]))])
+    sample = Answers(counts[:, rows], answers.left_preferred[:, rows], answers.noise)
+    start = Point(np.zeros((1, len(rows))), np.zeros(1))
+    of_rows = posterior.most_probable(alone, sample, start)
+    np.testing.assert_allclose(found[0].dual[:, rows], of_rows.dual, rtol=1e-6, atol=1e-9)
+
+
+@MATRICES
+@pytest.mark.parametrize("ties", [0.0, 0.3])
+def test_models_that_are_fitted_together_are_those_fitted_alone(monkeypatch, few, count, ties):
+    """Some arrive before others, and some steps are halved."""
+    monkeypatch.setattr(module, "FEW_LABELS", few)
+    labelled = with_wrong_answers(labels_of(np.ones(SIZE), count, ties=ties), 0.2)
+    scaled, grid = module._scaled_groups(labelled, GROUPS), grids.grid_of(len(GROUPS))
+    rng = np.random.default_rng(0)
+    start = Point(3 * rng.normal(size=(len(grid.noises), count)), rng.normal(size=len(grid.noises)))
+    weight = rng.integers(0, 3, start.logits.shape).astype(float)
+    preferred = np.broadcast_to(labelled.left_preferred, weight.shape).astype(float)
+    answers = Answers(weight, preferred, grid.noises)
+    designs = module._designs(scaled, grid.variances)
+    together = posterior.most_probable(designs, answers, start)
+    evidence = log_evidence(designs, together)
+    for v in range(0, len(grid.noises), 5):
+        one = np.array([v])
+        of_one, its_answers = (
+            Each([module._design(scaled, grid.variances[v])]),
+            some_models(answers, one),
+        )
+        alone = posterior.most_probable(of_one, its_answers, some_models(start, one))
+        np.testing.assert_allclose(together.dual[one], alone.dual, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(together.point.log_width[one], alone.point.log_width, rtol=1e-6)
+        assert evidence[v] == pytest.approx(log_evidence(of_one, alone)[0], rel=1e-6)
 
 
 def test_a_feature_that_is_not_finite_gives_nan():

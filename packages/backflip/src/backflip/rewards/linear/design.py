@@ -1,7 +1,7 @@
 """The features of the labels, and the equations that a fit of their weights solves."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, final, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -9,32 +9,176 @@ from scipy.linalg import cho_solve, get_lapack_funcs
 
 # With at least this many labels for each feature, matrices of features cost less than of labels.
 LABELS_PER_FEATURE = 1.4
+FEW_LABELS = 50  # the equations of more labels take as long if they are solved one by one
 
 (_potrf,) = get_lapack_funcs(("potrf",), dtype=np.float64)
 
 
-class Design(NamedTuple):
-    """The features Φ of the labels, whose logits are m = Φ w with w ~ N(0, I).
+@runtime_checkable
+class Design(Protocol):
+    """The features Φ of n labels for one model, whose logits are m = Φ w with w ~ N(0, I).
 
-    Both are in double precision: the weights are Φᵀa, and K multiplies the rounding errors of a by
+    All is in double precision: the weights are Φᵀa, and K multiplies the rounding errors of a by
     its largest eigenvalue, some 10⁵ if a clip is much shorter than the others.
+    """
+
+    def solve(
+        self, curvature: Float[np.ndarray, " n"], target: Float[np.ndarray, "n k"]
+    ) -> Float[np.ndarray, "n k"]:
+        """Return Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t; t has k columns, W is diagonal."""
+        ...
+
+    def half_log_det(self, curvature: Float[np.ndarray, " n"]) -> float:
+        """Return ½ log|I + ΦᵀWΦ|."""
+        ...
+
+
+@runtime_checkable
+class Designs(Protocol):
+    """The designs of V models of the same labels."""
+
+    def solve(
+        self, curvature: Float[np.ndarray, "V n"], target: Float[np.ndarray, "V n k"]
+    ) -> Float[np.ndarray, "V n k"]:
+        """Return Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t of each model."""
+        ...
+
+    def half_log_det(self, curvature: Float[np.ndarray, "V n"]) -> Float[np.ndarray, " V"]:
+        """Return ½ log|I + ΦᵀWΦ| of each model."""
+        ...
+
+    def some(self, models: Int[np.ndarray, " N"]) -> "Designs":
+        """Return the designs of some of the models."""
+        ...
+
+
+@final
+class Each(NamedTuple):
+    """Designs whose equations are solved one after the other."""
+
+    of_models: Sequence[Design]
+
+    def solve(
+        self, curvature: Float[np.ndarray, "V n"], target: Float[np.ndarray, "V n k"]
+    ) -> Float[np.ndarray, "V n k"]:
+        """Return Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t of each model."""
+        every = zip(self.of_models, curvature, target, strict=True)
+        return np.stack([design.solve(*given) for design, *given in every])
+
+    def half_log_det(self, curvature: Float[np.ndarray, "V n"]) -> Float[np.ndarray, " V"]:
+        """Return ½ log|I + ΦᵀWΦ| of each model."""
+        every = zip(self.of_models, curvature, strict=True)
+        return np.array([design.half_log_det(given) for design, given in every])
+
+    def some(self, models: Int[np.ndarray, " N"]) -> "Each":
+        """Return the designs of some of the models."""
+        return Each([self.of_models[at] for at in models])
+
+
+@final
+class Together(NamedTuple):
+    """Designs of few labels, with matrices of labels, whose equations are solved in one call.
+
+    A call for each model takes longer than the arithmetic.
+
+    Attributes:
+        kernels: K = ΦΦᵀ of each model.
+    """
+
+    kernels: Float[np.ndarray, "V n n"]
+
+    def solve(
+        self, curvature: Float[np.ndarray, "V n"], target: Float[np.ndarray, "V n k"]
+    ) -> Float[np.ndarray, "V n k"]:
+        """Return K (t - W^½ B⁻¹ W^½ K t) with B = I + W^½ K W^½."""
+        root = np.sqrt(curvature)[..., None]
+        inner = np.linalg.solve(self._matrices(root), root * (self.kernels @ target))
+        return self.kernels @ (target - root * inner)
+
+    def half_log_det(self, curvature: Float[np.ndarray, "V n"]) -> Float[np.ndarray, " V"]:
+        """Return ½ log|B|."""
+        chol = np.linalg.cholesky(self._matrices(np.sqrt(curvature)[..., None]))
+        return np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(1)
+
+    def some(self, models: Int[np.ndarray, " N"]) -> "Together":
+        """Return the designs of some of the models."""
+        return Together(self.kernels[models])
+
+    def _matrices(self, root: Float[np.ndarray, "V n 1"]) -> Float[np.ndarray, "V n n"]:
+        found = self.kernels * root
+        found *= root.swapaxes(1, 2)
+        found += np.eye(found.shape[1])
+        return found
+
+
+@final
+class ByFeatures(NamedTuple):
+    """A design whose matrices are of features.
 
     Attributes:
         features: Φ.
-        kernel: K = ΦΦᵀ; None where `is_by_labels` is false, since it is not used.
     """
 
     features: Float[np.ndarray, "n F"]
-    kernel: Float[np.ndarray, "n n"] | None
 
-    def rows(self, chosen: Int[np.ndarray, " m"]) -> "Design":
-        """Return the design of some labels."""
-        features = self.features[chosen]
-        if not is_by_labels(*features.shape):
-            return Design(features, None)
-        if self.kernel is None:
-            return Design(features, features @ features.T)
-        return Design(features, self.kernel[np.ix_(chosen, chosen)])
+    def solve(
+        self, curvature: Float[np.ndarray, " n"], target: Float[np.ndarray, "n k"]
+    ) -> Float[np.ndarray, "n k"]:
+        """Return Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t."""
+        chol = _factor(self._matrix(curvature)), True
+        return self.features @ cho_solve(chol, self.features.T @ target, check_finite=False)
+
+    def half_log_det(self, curvature: Float[np.ndarray, " n"]) -> float:
+        """Return ½ log|I + ΦᵀWΦ|."""
+        return _half_log_det(_factor(self._matrix(curvature)))
+
+    def _matrix(self, curvature: Float[np.ndarray, " n"]) -> Float[np.ndarray, "F F"]:
+        rows = np.sqrt(curvature)[:, None] * self.features
+        return rows.T @ rows
+
+
+@final
+class ByLabels(NamedTuple):
+    """A design whose matrices are of labels.
+
+    Labels without curvature have no part in them, as those that a bootstrap sample left out.
+
+    Attributes:
+        kernel: K = ΦΦᵀ.
+    """
+
+    kernel: Float[np.ndarray, "n n"]
+
+    def solve(
+        self, curvature: Float[np.ndarray, " n"], target: Float[np.ndarray, "n k"]
+    ) -> Float[np.ndarray, "n k"]:
+        """Return K (t - W^½ B⁻¹ W^½ K t) with B = I + W^½ K W^½."""
+        rows, root, matrix = self._equations(curvature)
+        seen = root * (self.kernel @ target)[rows]
+        left = target.copy()
+        left[rows] -= root * cho_solve((_factor(matrix), True), seen, check_finite=False)
+        return self.kernel @ left
+
+    def half_log_det(self, curvature: Float[np.ndarray, " n"]) -> float:
+        """Return ½ log|B|."""
+        return _half_log_det(_factor(self._equations(curvature).matrix))
+
+    def _equations(self, curvature: Float[np.ndarray, " n"]) -> "_Equations":
+        rows = np.flatnonzero(curvature > 0)
+        root = np.sqrt(curvature[rows])[:, None]
+        is_all = len(rows) == len(curvature)
+        kernel = self.kernel if is_all else self.kernel.take(rows, 0).take(rows, 1)
+        matrix = kernel * root[:, 0]
+        matrix *= root
+        return _Equations(rows, root, matrix)
+
+
+class _Equations(NamedTuple):
+    """The m labels with curvature, W^½ as a column, and W^½ K W^½, of these labels."""
+
+    rows: Int[np.ndarray, " m"]
+    root: Float[np.ndarray, "m 1"]
+    matrix: Float[np.ndarray, "m m"]
 
 
 def is_by_labels(labels: int, features: int) -> bool:
@@ -42,37 +186,8 @@ def is_by_labels(labels: int, features: int) -> bool:
     return labels < LABELS_PER_FEATURE * features
 
 
-Solve = Callable[
-    [Float[np.ndarray, " n"], Float[np.ndarray, "n k"]], tuple[Float[np.ndarray, "n k"], float]
-]
-
-
-def solver(design: Design) -> Solve:
-    """Return the function (W, t) -> Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t, ½ log|I + ΦᵀWΦ|; t has columns.
-
-    With B = I + W^½ K W^½ these are K (t - W^½ B⁻¹ W^½ K t) and ½ log|B|.
-    """
-    features, kernel = design
-
-    def by_features(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-        rows = np.sqrt(fisher)[:, None] * features
-        chol, half_log_det = _factor(rows.T @ rows)
-        return features @ cho_solve(chol, features.T @ target, check_finite=False), half_log_det
-
-    def by_labels(fisher: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, float]:
-        assert kernel is not None
-        root = np.sqrt(fisher)
-        scaled = kernel * root
-        scaled *= root[:, None]
-        chol, half_log_det = _factor(scaled)
-        inner = cho_solve(chol, root[:, None] * (kernel @ target), check_finite=False)
-        return kernel @ (target - root[:, None] * inner), half_log_det
-
-    return by_features if kernel is None else by_labels
-
-
-def _factor(matrix: np.ndarray) -> tuple[tuple[np.ndarray, bool], float]:
-    """Return I + a symmetric matrix as `cho_solve` needs it, and half the log of its determinant.
+def _factor(matrix: np.ndarray) -> np.ndarray:
+    """Return the Cholesky factor of I + a symmetric matrix as `cho_solve` needs it.
 
     The matrix is overwritten. LAPACK is called as it is: `np.linalg.cholesky` takes twice the time.
 
@@ -83,4 +198,8 @@ def _factor(matrix: np.ndarray) -> tuple[tuple[np.ndarray, bool], float]:
     chol, problem = _potrf(matrix.T, lower=1, clean=0, overwrite_a=1)
     if problem:
         raise np.linalg.LinAlgError(f"pivot {problem} of {len(matrix)} is not positive")
-    return (chol, True), float(np.log(np.diagonal(chol)).sum())
+    return chol
+
+
+def _half_log_det(chol: np.ndarray) -> float:
+    return float(np.log(np.diagonal(chol)).sum())

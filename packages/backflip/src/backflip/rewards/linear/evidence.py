@@ -41,10 +41,20 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, UInt32
 
-from backflip.rewards.linear.answers import Answers, Point
-from backflip.rewards.linear.design import Design, is_by_labels
-from backflip.rewards.linear.posterior import MostProbable, most_probable
-from backflip.rewards.linear.search import grid_of, log_prior, search
+from backflip.rewards.linear.answers import Answers, some_models
+from backflip.rewards.linear.design import (
+    FEW_LABELS,
+    ByFeatures,
+    ByLabels,
+    Design,
+    Designs,
+    Each,
+    Together,
+    is_by_labels,
+)
+from backflip.rewards.linear.grid import grid_of
+from backflip.rewards.linear.posterior import most_probable
+from backflip.rewards.linear.search import search
 
 MEMBERS = 16
 
@@ -98,24 +108,23 @@ def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"])
     if not np.isfinite(labelled.difference).all():
         return _unknown(sum(groups), len(groups), drawn)
     scaled, grid = _scaled_groups(labelled, groups), grid_of(len(groups))
-    found = search(partial(_design, scaled), grid, labelled.left_preferred)
-    at, fits = list(found), list(found.values())
-    variances, noises = grid.variances[at], grid.noises[at]
-    log_evidences = np.array([one.log_evidence for one in fits])
-    chances = _softmax(log_evidences + log_prior(grid)[at])
-    members: list[np.ndarray] = []
-    for v, counts in zip(rng.choice(len(at), MEMBERS, p=chances), drawn, strict=True):
-        sample = Answers(counts, labelled.left_preferred, float(noises[v]))
-        members.append(_member(scaled, variances[v], sample, fits[v].best.point))
+    models, best, log_evidence = search(partial(_designs, scaled), grid, labelled.left_preferred)
+    variances, noises = grid.variances[models], grid.noises[models]
+    chances = _softmax(log_evidence + grid.log_prior[models])
+    of_members = rng.choice(len(models), MEMBERS, p=chances)
+    preferred = np.broadcast_to(labelled.left_preferred, drawn.shape).astype(float)
+    samples = Answers(drawn, preferred, noises[of_members])
+    starts = some_models(best.point, of_members)
+    members = most_probable(_designs(scaled, variances[of_members]), samples, starts)
     return Ensemble(
-        np.stack([_unscaled(scaled, v, one.best) for v, one in zip(variances, fits, strict=True)]),
+        _weights(scaled, variances, best.dual),
         variances,
         noises,
         chances,
-        np.stack(members),
+        _weights(scaled, variances[of_members], members.dual),
         drawn,
-        log_evidences,
-        np.array([one.best.score.tie_width for one in fits]),
+        log_evidence,
+        best.score.tie_width,
     )
 
 
@@ -126,18 +135,6 @@ def _unknown(features: int, groups: int, drawn: Float[np.ndarray, "M n"]) -> Ens
     members = np.repeat(models, MEMBERS, 0)
     variances = np.full((1, groups), np.nan)
     return Ensemble(models, variances, unknown, np.ones(1), members, drawn, unknown, unknown)
-
-
-def _member(
-    scaled: "_Scaled", variances: Float[np.ndarray, " G"], sample: Answers, start: Point
-) -> Float[np.ndarray, " F"]:
-    """Return the most probable w given a bootstrap sample."""
-    rows = np.flatnonzero(sample.weight)
-    design = _design(scaled, variances).rows(rows)
-    answers = Answers(sample.weight[rows], sample.left_preferred[rows], sample.noise)
-    there = Point(start.logits[rows], start.log_width)
-    best = most_probable(design, answers, there)
-    return _unscaled(scaled, variances, best)
 
 
 def prior_variances(
@@ -162,7 +159,7 @@ class _Scaled(NamedTuple):
 
     parts: list[Float[np.ndarray, "n f"]]
     scales: Float[np.ndarray, " G"]
-    kernels: list[Float[np.ndarray, "n n"]] | None
+    kernels: Float[np.ndarray, "G n n"] | None
 
 
 def _scaled_groups(labelled: Labelled, groups: Sequence[int]) -> _Scaled:
@@ -170,8 +167,8 @@ def _scaled_groups(labelled: Labelled, groups: Sequence[int]) -> _Scaled:
     parts = np.split(labelled.difference.astype(np.float64), np.cumsum(groups)[:-1], axis=1)
     scales = _scales(labelled, groups)
     parts = [part * s for part, s in zip(parts, scales, strict=True)]
-    needed = is_by_labels(*labelled.difference.shape)
-    return _Scaled(parts, scales, [part @ part.T for part in parts] if needed else None)
+    needed = len(parts[0]) <= FEW_LABELS or is_by_labels(*labelled.difference.shape)
+    return _Scaled(parts, scales, np.stack([x @ x.T for x in parts]) if needed else None)
 
 
 def _scales(labelled: Labelled, groups: Sequence[int]) -> Float[np.ndarray, " G"]:
@@ -183,25 +180,29 @@ def _scales(labelled: Labelled, groups: Sequence[int]) -> Float[np.ndarray, " G"
     return np.where(squares > 1e-12, 1 / np.sqrt(squares + 1e-12), 0.0)
 
 
+def _designs(scaled: _Scaled, variances: Float[np.ndarray, "V G"]) -> Designs:
+    """Return the designs of models, whose active groups are scaled to a prior N(0, I) of w."""
+    if len(scaled.parts[0]) <= FEW_LABELS:
+        assert scaled.kernels is not None
+        return Together(np.tensordot(variances, scaled.kernels, 1))
+    return Each([_design(scaled, of_groups) for of_groups in variances])
+
+
 def _design(scaled: _Scaled, variances: Float[np.ndarray, " G"]) -> Design:
-    """Return the active groups' differences, scaled to a prior N(0, I) of the weights."""
     active = np.flatnonzero(variances)
-    parts = [np.sqrt(variances[g]) * scaled.parts[g] for g in active]
-    features = np.concatenate(parts, axis=1)
-    if scaled.kernels is None or not is_by_labels(*features.shape):
-        return Design(features, None)
-    kernel = sum(variances[g] * scaled.kernels[g] for g in active)
-    return Design(features, np.asarray(kernel))
+    features = sum(scaled.parts[g].shape[1] for g in active)
+    if scaled.kernels is not None and is_by_labels(len(scaled.parts[0]), features):
+        return ByLabels(np.asarray(sum(variances[g] * scaled.kernels[g] for g in active)))
+    return ByFeatures(np.concatenate([np.sqrt(variances[g]) * scaled.parts[g] for g in active], 1))
 
 
-def _unscaled(
-    scaled: _Scaled, variances: Float[np.ndarray, " G"], found: MostProbable
-) -> Float[np.ndarray, " F"]:
-    """Return the weights of all features, given those of `_design`."""
-    sizes = [part.shape[1] for part in scaled.parts]
-    weights = np.zeros(sum(sizes))
-    weights[np.repeat(variances > 0, sizes)] = found.weights
-    return (weights * np.repeat(np.sqrt(variances) * scaled.scales, sizes)).astype(np.float32)
+def _weights(
+    scaled: _Scaled, variances: Float[np.ndarray, "V G"], dual: Float[np.ndarray, "V n"]
+) -> Float[np.ndarray, "V F"]:
+    """Return the weights of all features, α_g s_g Pᵀ a for group g."""
+    of_groups = [dual @ part for part in scaled.parts]
+    factors = np.repeat(variances * scaled.scales, [x.shape[1] for x in of_groups], axis=1)
+    return (np.concatenate(of_groups, axis=1) * factors).astype(np.float32)
 
 
 def _softmax(x: Float[np.ndarray, " V"]) -> Float[np.ndarray, " V"]:

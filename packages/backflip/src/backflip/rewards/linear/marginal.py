@@ -15,22 +15,19 @@ Source: Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", eq
 the Fisher information as in section 3.7.
 """
 
-import math
-
 import numpy as np
+from jaxtyping import Float
 
-from backflip.rewards.linear.design import Design, solver
+from backflip.rewards.linear.design import Designs
 from backflip.rewards.linear.posterior import WIDTH_DEVIATION, MostProbable
 
 
-def log_evidence(design: Design, found: MostProbable) -> float:
-    """Return the log evidence of a model in nats.
+def log_evidence(designs: Designs, found: MostProbable) -> Float[np.ndarray, " V"]:
+    """Return the log evidence of each model in nats.
 
     Args:
-        design: of the labels.
+        designs: of the models.
         found: the most probable weights.
     """
-    nothing = np.zeros((len(design.features), 1))
-    _, half_log_det = solver(design)(found.score.fisher, nothing)
-    of_width = -0.5 * math.log1p(WIDTH_DEVIATION**2 * found.score.width_fisher)
-    return found.log_posterior - half_log_det + of_width
+    of_width = 0.5 * np.log1p(WIDTH_DEVIATION**2 * found.score.width_fisher)
+    return found.log_posterior - designs.half_log_det(found.score.fisher) - of_width

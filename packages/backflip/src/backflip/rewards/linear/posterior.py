@@ -1,7 +1,8 @@
-"""The most probable weights of one linear model, given the labels.
+"""The most probable weights of linear models, given the labels.
 
 The prior is w ~ N(0, I), the logits of the labels are Φ w. `backflip.rewards.linear.answers` has
 the probabilities of the answers. The width θ of ties is fitted with w under a log-normal prior.
+All arrays have a leading axis of models, which share nothing but the labels.
 
 Source: Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", section 3.4.
 """
@@ -9,10 +10,10 @@ Source: Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", se
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from backflip.rewards.linear.answers import Answers, Point, Score, score_of
-from backflip.rewards.linear.design import Design, Solve, solver
+from backflip.rewards.linear.answers import Answers, Point, Score, put_models, score_of, some_models
+from backflip.rewards.linear.design import Designs
 
 NEWTON_STEPS = 30  # at most
 HALVINGS = 5  # at most, of a step that is too long; with noise the log-likelihood is not concave
@@ -22,67 +23,65 @@ LARGEST_WIDTH_STEP = 1.0  # of log θ, in one step
 
 
 class MostProbable(NamedTuple):
-    """The most probable w, given w ~ N(0, I) and logits Φ w.
+    """The most probable w = Φᵀ a of V models, given w ~ N(0, I) and logits Φ w.
 
     Attributes:
-        weights: w.
-        point: Φ w and log θ.
+        point: m = Φ w and log θ.
+        dual: a, the gradient of the log-likelihood in m.
         score: the score there.
         log_posterior: the log of the posterior there, without constants.
     """
 
-    weights: Float[np.ndarray, " F"]
     point: Point
+    dual: Float[np.ndarray, "V n"]
     score: Score
-    log_posterior: float
+    log_posterior: Float[np.ndarray, " V"]
 
 
-def most_probable(design: Design, answers: Answers, start: Point) -> MostProbable:
-    """Return the most probable w = Φᵀ a, with a the gradient of the log-likelihood in m = Φ w.
+def most_probable(designs: Designs, answers: Answers, start: Point) -> MostProbable:
+    """Return the most probable w of each model.
 
     The first step is that from `start`, whose logits need no w. If it does not lead to anything
     better than w = 0, steps begin there.
 
     Source: Rasmussen & Williams 2006, section 3.4.
     """
-    solve, nothing = solver(design), np.zeros(len(design.features))
+    nothing = np.zeros_like(start.logits)
     state = _state(Point(nothing, start.log_width), nothing, answers)
-    towards = _newton(_state(start, nothing, answers), solve)
-    state = _nearer(state, towards.point, towards.dual, answers)
-    for _ in range(NEWTON_STEPS - 1):
-        towards = _newton(state, solve)
-        before, state = state, _nearer(state, towards.point, towards.dual, answers)
-        if state.value - before.value < SMALLEST_GAIN:
-            break
-    weights = design.features.T @ state.dual
-    return MostProbable(weights, state.point, state.score, state.value)
+    state = _nearer(state, _newton(_state(start, nothing, answers), designs), answers)
+    return _climb(state, designs, answers, NEWTON_STEPS - 1)
 
 
-class _State(NamedTuple):
-    """Where the steps have led: m = ΦΦᵀ a and log θ, a, the score there, and the log posterior."""
+def _climb(state: MostProbable, designs: Designs, answers: Answers, steps: int) -> MostProbable:
+    """Return where Newton's method leads each model; those that have arrived take no more steps."""
+    after = _nearer(state, _newton(state, designs), answers)
+    moves = after.log_posterior - state.log_posterior >= SMALLEST_GAIN
+    if steps == 1 or not moves.any():
+        return after
+    if moves.all():
+        return _climb(after, designs, answers, steps - 1)
+    rows = np.flatnonzero(moves)
+    moving, their_answers = some_models(after, rows), some_models(answers, rows)
+    put_models(after, rows, _climb(moving, designs.some(rows), their_answers, steps - 1))
+    return after
 
-    point: Point
-    dual: Float[np.ndarray, " n"]
-    score: Score
-    value: float
 
-
-def _state(point: Point, dual: Float[np.ndarray, " n"], answers: Answers) -> _State:
-    """Return the state at a point; its value is Σ log p - ½ mᵀa - ½ (log θ / deviation)²."""
+def _state(point: Point, dual: Float[np.ndarray, "V n"], answers: Answers) -> MostProbable:
+    """Return the state at m = ΦΦᵀ a and log θ; its value is Σ log p - ½ mᵀa - ½ (log θ / σ)²."""
     score = score_of(point, answers)
-    spread = (point.log_width / WIDTH_DEVIATION) ** 2
-    value = score.log_likelihood - 0.5 * float(point.logits @ dual) - 0.5 * spread
-    return _State(point, dual, score, value)
+    spread = np.square(point.log_width / WIDTH_DEVIATION)
+    value = score.log_likelihood - 0.5 * (point.logits * dual).sum(1) - 0.5 * spread
+    return MostProbable(point, dual, score, value)
 
 
 class _Towards(NamedTuple):
     """Where a step leads: m and log θ, and a."""
 
     point: Point
-    dual: Float[np.ndarray, " n"]
+    dual: Float[np.ndarray, "V n"]
 
 
-def _newton(centre: _State, solve: Solve) -> _Towards:
+def _newton(centre: MostProbable, designs: Designs) -> _Towards:
     """Return where a step of Newton's method in w and log θ together leads.
 
     With g the gradient in m, and H, C and D the curvature of the log posterior in m, in m and
@@ -93,26 +92,42 @@ def _newton(centre: _State, solve: Solve) -> _Towards:
     """
     score, (logits, log_width) = centre.score, centre.point
     target = score.curvature * logits + score.gradient
-    both, _ = solve(score.curvature, np.stack([target, score.cross], 1))
+    both = designs.solve(score.curvature, np.stack([target, score.cross], 2))
+    without, for_each = both[..., 0], both[..., 1]
     gradient = score.width_gradient - log_width / WIDTH_DEVIATION**2
     least = 1 / WIDTH_DEVIATION**2
-    curvature = max(score.width_curvature + least - float(score.cross @ both[:, 1]), least)
-    step = (gradient - float(score.cross @ (both[:, 0] - logits))) / curvature
-    step = min(max(step, -LARGEST_WIDTH_STEP), LARGEST_WIDTH_STEP)
-    found = both[:, 0] - both[:, 1] * step
-    dual = target - score.cross * step - score.curvature * found
+    curvature = score.width_curvature + least - (score.cross * for_each).sum(1)
+    step = (gradient - (score.cross * (without - logits)).sum(1)) / np.maximum(curvature, least)
+    step = np.clip(step, -LARGEST_WIDTH_STEP, LARGEST_WIDTH_STEP)
+    found = without - for_each * step[:, None]
+    dual = target - score.cross * step[:, None] - score.curvature * found
     return _Towards(Point(found, log_width + step), dual)
 
 
-def _nearer(state: _State, point: Point, dual: Float[np.ndarray, " n"], answers: Answers) -> _State:
-    """Return the state at the point, or halfway to it and so on, until it is better than this."""
-    for halving in range(HALVINGS + 1):
-        near, far = 1 - 0.5**halving, 0.5**halving
-        between = Point(
-            near * state.point.logits + far * point.logits,
-            near * state.point.log_width + far * point.log_width,
-        )
-        found = _state(between, near * state.dual + far * dual, answers)
-        if found.value > state.value:
+def _nearer(state: MostProbable, towards: _Towards, answers: Answers) -> MostProbable:
+    """Return the state where a step leads, or halfway and so on, until it is better than this."""
+    found = _state(*towards, answers)
+    worse = ~_is_better(found, state)
+    for halving in range(1, HALVINGS + 1):
+        if not worse.any():
             return found
-    return state
+        rows = np.flatnonzero(worse)
+        between = _between(some_models(state, rows), some_models(towards, rows), 0.5**halving)
+        put_models(found, rows, _state(*between, some_models(answers, rows)))
+        worse = ~_is_better(found, state)
+    if worse.any():
+        rows = np.flatnonzero(worse)
+        put_models(found, rows, some_models(state, rows))
+    return found
+
+
+def _is_better(found: MostProbable, state: MostProbable) -> Bool[np.ndarray, " V"]:
+    return found.log_posterior > state.log_posterior
+
+
+def _between(state: MostProbable, towards: _Towards, share: float) -> _Towards:
+    """Return a share of the way to where a step leads."""
+    (logits, log_width), (far_logits, far_log_width) = state.point, towards.point
+    near = 1 - share
+    point = Point(near * logits + share * far_logits, near * log_width + share * far_log_width)
+    return _Towards(point, near * state.dual + share * towards.dual)

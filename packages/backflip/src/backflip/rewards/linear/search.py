@@ -12,108 +12,66 @@ models using Occam's window", JASA 89. They leave out what is larger than a reje
 more group is always tried, since it may need the others.
 """
 
-import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple, final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from backflip.rewards.interface import TIE
-from backflip.rewards.linear.answers import Answers, Point
-from backflip.rewards.linear.design import Design
+from backflip.rewards.linear.answers import Answers, Point, together
+from backflip.rewards.linear.design import Designs
+from backflip.rewards.linear.grid import Change, Grid, largest_evidence
 from backflip.rewards.linear.marginal import log_evidence
 from backflip.rewards.linear.posterior import MostProbable, most_probable
 
-IN_PLAY = 0.1  # prior probability that a group is active
-VARIANCES = (0.0, 30.0, 300.0)  # α candidates: prior variances of a label's logit; 0 first
-# ε candidates, shares of random answers (half of them wrong), with their prior probabilities.
-NOISES = {0.1: 0.8, 0.2: 0.15, 0.4: 0.05}
 # The neighbours of a model are fitted if it is at least this probable, relative to the best one.
 IMPROBABLE = 1e-2
 MARGIN = 5.0  # in nats: a model is left out only if it is improbable by so much more
 
-DesignOf = Callable[[Float[np.ndarray, " G"]], Design]  # the design of some variances
+# How many models are fitted together, and of how many the neighbours are, times the labels. With
+# few labels, the calls of NumPy take most of the time of a fit. With many, each fit takes long, and
+# the best model so far saves others.
+AT_ONCE, EXPANDED = 6400, 1600
+
+DesignsOf = Callable[[Float[np.ndarray, "V G"]], Designs]  # the designs of models
 
 
-class Change(NamedTuple):
-    """What a model has that another has not: a smaller α of a group, or, without group, an ε."""
+class Fits(NamedTuple):
+    """What was found.
 
-    group: int | None
-    value: float
-
-
-class Fit(NamedTuple):
-    """The most probable weights of a model, and its log evidence."""
-
-    best: MostProbable
-    log_evidence: float
-
-
-class Grid(NamedTuple):
-    """The models that may be fitted: α of each group, and ε."""
-
-    variances: Float[np.ndarray, "V G"]
-    noises: Float[np.ndarray, " V"]
-
-    def active(self, model: int) -> frozenset[int]:
-        """Return the active groups of a model."""
-        return frozenset(np.flatnonzero(self.variances[model]).tolist())
-
-    def changes(self, model: int, other: int) -> set[Change]:
-        """Return what another model has that a model has not: smaller variances, a larger ε."""
-        before, after = self.variances[model], self.variances[other]
-        smaller = np.flatnonzero((after > 0) & (after < before))
-        found = {Change(int(g), float(after[g])) for g in smaller}
-        if self.noises[other] > self.noises[model]:
-            found.add(Change(None, float(self.noises[other])))
-        return found
-
-
-def grid_of(groups: int) -> Grid:
-    """Return each combination of variances with each share of random answers."""
-    variances, noises = combinations(groups), np.array(list(NOISES))
-    of_each = np.tile(variances, (len(noises), 1))
-    return Grid(of_each, np.repeat(noises, len(variances)))
-
-
-def combinations(groups: int) -> Float[np.ndarray, "V G"]:
-    """Return the combinations of candidate variances of the groups, with 1 to 3 active, or all.
-
-    Three active groups, and all of them, have the same variance. Others are improbable a priori,
-    and cost time.
+    Attributes:
+        models: the number of each model in the grid.
+        best: its most probable weights.
+        log_evidence: its log evidence, in nats.
     """
-    every = itertools.product(VARIANCES, repeat=groups)
-    return np.array([variances for variances in every if _is_candidate(variances)])
+
+    models: Int[np.ndarray, " V"]
+    best: MostProbable
+    log_evidence: Float[np.ndarray, " V"]
 
 
-def _is_candidate(variances: tuple[float, ...]) -> bool:
-    active = [x for x in variances if x > 0]
-    return 1 <= len(active) <= 2 or (len(active) in (3, len(variances)) and len(set(active)) == 1)
+def search(designs_of: DesignsOf, grid: Grid, left_preferred: Float[np.ndarray, " n"]) -> Fits:
+    """Return the fits of the models that may be probable.
 
-
-def search(
-    design_of: DesignOf, grid: Grid, left_preferred: Float[np.ndarray, " n"]
-) -> dict[int, Fit]:
-    """Return the fits of the models that may be probable, by their number in the grid.
-
-    First those with one active group. Then, the most probable one first, the neighbours of each
+    First those with one active group. Then, the most probable ones first, the neighbours of each
     that is not improbable. Without labels all models are equally probable and their weights are 0,
     so the first ones are enough.
     """
-    window, near = _Window(design_of, grid, left_preferred), neighbours(grid)
-    single = (grid.variances > 0).sum(1) == 1
-    window.fit(np.flatnonzero(single), Point(np.zeros(len(left_preferred)), 0.0))
+    labels = len(left_preferred)
+    window = _Window(designs_of, grid, left_preferred)
+    single = np.flatnonzero((grid.variances > 0).sum(1) == 1)
+    window.fit(dict.fromkeys(single.tolist(), Point(np.zeros((1, labels)), np.zeros(1))))
     expanded: set[int] = set()
-    while len(left_preferred):
+    while labels:
         fresh = [v for v in window.probable() if v not in expanded]
         if not fresh:
             break
-        best = max(fresh, key=window.worth.__getitem__)
-        expanded.add(best)
-        window.expand(best, np.flatnonzero(near[best]))
-    return window.found
+        fresh.sort(key=window.worth.__getitem__, reverse=True)
+        chosen = fresh[: max(1, EXPANDED // labels)]
+        expanded.update(chosen)
+        window.expand(chosen)
+    return window.fits()
 
 
 @final
@@ -121,35 +79,50 @@ class _Window:
     """The models fitted so far, and which others are worth a fit.
 
     Attributes:
-        found: the fits, by the number of the model in the grid.
-        worth: log evidence and log prior of those found.
+        points: logits and log θ of each model at its most probable weights, by its number.
+        worth: log evidence and log prior of each model, by its number.
     """
 
     def __init__(
-        self, design_of: DesignOf, grid: Grid, left_preferred: Float[np.ndarray, " n"]
+        self, designs_of: DesignsOf, grid: Grid, left_preferred: Float[np.ndarray, " n"]
     ) -> None:
-        self._design_of, self._grid, self._left_preferred = design_of, grid, left_preferred
-        self._log_prior = log_prior(grid)
-        self._most = self._log_prior + largest_evidence(grid, left_preferred)
-        self._once = np.ones(len(left_preferred))
+        self._designs_of, self._grid, self._left_preferred = designs_of, grid, left_preferred
+        self._most = grid.log_prior + largest_evidence(grid, left_preferred)
+        self._at_once = max(1, AT_ONCE // max(len(left_preferred), 1))
         self._refuted: dict[Change, list[int]] = {}  # models that a change made improbable
-        self.found: dict[int, Fit] = {}
+        self._fits: list[Fits] = []
+        self.points: dict[int, Point] = {}
         self.worth: dict[int, float] = {}
+
+    def fits(self) -> Fits:
+        """Return all fits."""
+        return together(self._fits)
 
     def probable(self) -> list[int]:
         """Return the models whose neighbours are worth a fit."""
         least = max(self.worth.values()) + math.log(IMPROBABLE)
         return [v for v, worth in self.worth.items() if worth >= least]
 
-    def expand(self, model: int, near: Int[np.ndarray, " N"]) -> None:
-        """Fit the neighbours of a model, but for changes that made a part of it improbable."""
-        changes = {int(v): self._grid.changes(model, int(v)) for v in near}
-        refuted = self._refuted_in(model)
-        wanted = [v for v, of_it in changes.items() if not refuted & of_it]
-        self.fit(np.array(wanted, int), self.found[model].best.point)
+    def expand(self, models: Sequence[int]) -> None:
+        """Fit the neighbours of models, but for changes that made a part of one improbable."""
+        changes = {
+            model: {int(v): self._grid.changes(model, int(v)) for v in self._grid.near[model]}
+            for model in models
+        }
+        starts: dict[int, Point] = {}
+        for model, of_near in changes.items():
+            refuted = self._refuted_in(model)
+            for v in (v for v, of_it in of_near.items() if not refuted & of_it):
+                starts.setdefault(v, self.points[model])
+        self.fit(starts)
+        for model, of_near in changes.items():
+            self._refute(model, of_near)
+
+    def _refute(self, model: int, changes: Mapping[int, Set[Change]]) -> None:
+        """Remember the changes of a model that made it improbable, whichever came with them."""
         best = dict[Change, float]()
-        for v, of_it in changes.items():
-            for change in of_it if v in self.found else ():
+        for v in changes.keys() & self.worth.keys():
+            for change in changes[v]:
                 best[change] = max(best.get(change, -math.inf), self.worth[v])
         least = self.worth[model] + math.log(IMPROBABLE) - MARGIN
         for change in (change for change, worth in best.items() if worth < least):
@@ -157,63 +130,34 @@ class _Window:
 
     def _refuted_in(self, model: int) -> set[Change]:
         """Return the changes that made a probable model improbable that is a part of this one."""
-        active, probable = self._grid.active(model), set(self.probable())
+        active, probable = self._grid.active[model], set(self.probable())
         return {
             change
             for change, models in self._refuted.items()
-            if any(one in probable and self._grid.active(one) <= active for one in models)
+            if any(one in probable and self._grid.active[one] <= active for one in models)
         }
 
-    def fit(self, wanted: Int[np.ndarray, " N"], start: Point) -> None:
-        """Fit models that may be probable, with steps from `start`."""
-        for v in map(int, wanted):
+    def fit(self, starts: Mapping[int, Point]) -> None:
+        """Fit models that may be probable, with steps from a point of one model (V = 1) each."""
+        wanted = [v for v in starts if v not in self.worth]
+        for first in range(0, len(wanted), self._at_once):
             largest = max(self.worth.values(), default=-math.inf)
             least = largest + math.log(IMPROBABLE) - MARGIN
-            if v not in self.found and self._most[v] >= least:
-                answers = Answers(self._once, self._left_preferred, float(self._grid.noises[v]))
-                design = self._design_of(self._grid.variances[v])
-                best = most_probable(design, answers, start)
-                self.found[v] = Fit(best, log_evidence(design, best))
-                self.worth[v] = self.found[v].log_evidence + float(self._log_prior[v])
+            some = wanted[first : first + self._at_once]
+            models = [v for v in some if self._most[v] >= least]
+            if models:
+                self._fit(np.array(models), together([starts[v] for v in models]))
 
-
-def largest_evidence(
-    grid: Grid, left_preferred: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " V"]:
-    """Return n log(1 - ε + ε/K), the log evidence of a model that is sure of all n answers.
-
-    K is the number of answers in use: 3, or 2 without ties.
-    """
-    answers = 3 if (left_preferred == TIE).any() else 2
-    return len(left_preferred) * np.log1p(grid.noises * (1 / answers - 1))
-
-
-def neighbours(grid: Grid) -> Bool[np.ndarray, "V V"]:
-    """Return which models are neighbours: that differ in the variance of one group, or in ε.
-
-    Those that differ in ε are neighbours if no other candidate of ε is between them. Groups with a
-    common variance count as one, because it changes together: with three active groups, what
-    counts is whether one more is active. All groups are neighbours of three.
-    """
-    variances = grid.variances
-    active = variances > 0
-    more = (active[:, None] != active[None]).sum(-1)
-    apart = (variances[:, None] != variances[None]).sum(-1)
-    levels = np.searchsorted(sorted(NOISES), grid.noises)
-    steps = np.abs(levels[:, None] - levels[None])
-    many = active.sum(1) >= 3
-    to_all = many[:, None] & active.all(1, keepdims=True).T
-    differ_in_one = np.where(many[:, None] | many[None], (more <= 1) | to_all, apart <= 1)
-    return (differ_in_one & (steps == 0)) | ((apart == 0) & (steps == 1))
-
-
-def log_prior(grid: Grid) -> Float[np.ndarray, " V"]:
-    """Return the log prior odds of each model against no active group, plus log P(ε).
-
-    A group is active with probability `IN_PLAY`; then all combinations of variances with the same
-    active groups are equally likely. ε has the probabilities of `NOISES`.
-    """
-    active = grid.variances > 0
-    alike = (active[:, None] == active[None]).all(-1).sum(1) / len(NOISES)
-    of_noise = np.log([NOISES[float(noise)] for noise in grid.noises])
-    return active.sum(1) * math.log(IN_PLAY / (1.0 - IN_PLAY)) - np.log(alike) + of_noise
+    def _fit(self, models: Int[np.ndarray, " N"], start: Point) -> None:
+        designs = self._designs_of(self._grid.variances[models])
+        once = np.ones_like(start.logits)
+        answers = Answers(once, once * self._left_preferred, self._grid.noises[models])
+        best = most_probable(designs, answers, start)
+        evidence = log_evidence(designs, best)
+        self._fits.append(Fits(models, best, evidence))
+        self.worth.update(
+            zip(models.tolist(), evidence + self._grid.log_prior[models], strict=True)
+        )
+        for row, v in enumerate(models.tolist()):
+            one = slice(row, row + 1)
+            self.points[v] = Point(best.point.logits[one], best.point.log_width[one])
