@@ -22,7 +22,7 @@ from backflip.rewards.linear.answers import Answers, Point, probabilities, score
 from backflip.rewards.linear.design import ByFeatures, ByLabels, Each, is_by_labels
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
 from backflip.rewards.linear.marginal import log_evidence
-from backflip.rewards.linear.model import LinearRewardModel, last_doubling
+from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.linear.steps import StepCache
 from backflip.rewards.representations.interface import Inputs
 from backflip.rewards.representations.slow import part_sizes
@@ -914,15 +914,6 @@ def test_the_fit_of_a_seed_does_not_depend_on_other_seeds():
         alone = ready().fit(model.initial(1), [labels], keys[i : i + 1]).parameters
         np.testing.assert_array_equal(together.weights[i], alone.weights[0])
         np.testing.assert_array_equal(together.members[i], alone.members[0])
-
-
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    ("asked_at", "labels"),
-    [([], 0), ([0, 0], 2), ([0, 0, 9], 2), ([0, 0, 9, 9], 4), ([0, 0, 9, 9, 20, 20, 30], 4)],
-)
-def test_encoders_are_fitted_when_labels_have_doubled(asked_at, labels):
-    assert last_doubling(asked_at) == labels
 
 
 @pytest.mark.slow

@@ -39,9 +39,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, UInt32
+from jaxtyping import Float, Int, UInt32
 
-from backflip.rewards.linear.answers import Answers, some_models
+from backflip.rewards.linear.answers import Answers, Point, some_models
 from backflip.rewards.linear.design import (
     FEW_LABELS,
     ByFeatures,
@@ -54,9 +54,10 @@ from backflip.rewards.linear.design import (
 )
 from backflip.rewards.linear.grid import grid_of
 from backflip.rewards.linear.posterior import most_probable
-from backflip.rewards.linear.search import search
+from backflip.rewards.linear.search import refit, search
 
 MEMBERS = 16
+UNLIKELY = 1e-5  # probability of models that a quarter more labels do not make probable
 
 
 class Labelled(NamedTuple):
@@ -83,6 +84,7 @@ class Ensemble(NamedTuple):
         drawn: how often each label is in a member's bootstrap sample; 0 means held out.
         log_evidence: the log evidence of each of these models, in nats.
         tie_widths: θ of each of these models; 0 without ties.
+        numbers: the number of each of these models in the grid.
     """
 
     models: Float[np.ndarray, "V F"]
@@ -93,22 +95,32 @@ class Ensemble(NamedTuple):
     drawn: Float[np.ndarray, "M n"]
     log_evidence: Float[np.ndarray, " V"]
     tie_widths: Float[np.ndarray, " V"]
+    numbers: Int[np.ndarray, " V"]
 
 
-def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"]) -> Ensemble:
+def fit(
+    labelled: Labelled,
+    groups: Sequence[int],
+    key: UInt32[np.ndarray, "2"],
+    searched: Ensemble | None = None,
+) -> Ensemble:
     """Return the ensemble fitted to the labels.
 
     Args:
         labelled: the labels. If a feature is not finite, all weights are NaN.
         groups: the sizes of the groups of features.
         key: the only source of randomness, of members.
+        searched: what a search found for nearly as many of the labels. Then only the models that
+            may have become probable since are fitted.
     """
     rng = np.random.default_rng(key)
     drawn = _bootstrap(rng, len(labelled.left_preferred))
     if not np.isfinite(labelled.difference).all():
         return _unknown(sum(groups), len(groups), drawn)
     scaled, grid = _scaled_groups(labelled, groups), grid_of(len(groups))
-    models, best, log_evidence = search(partial(_designs, scaled), grid, labelled.left_preferred)
+    given = partial(_designs, scaled), grid, labelled.left_preferred
+    found = search(*given) if searched is None else refit(*given, *_probable(searched, labelled))
+    models, best, log_evidence = found
     variances, noises = grid.variances[models], grid.noises[models]
     chances = _softmax(log_evidence + grid.log_prior[models])
     of_members = rng.choice(len(models), MEMBERS, p=chances)
@@ -125,6 +137,7 @@ def fit(labelled: Labelled, groups: Sequence[int], key: UInt32[np.ndarray, "2"])
         drawn,
         log_evidence,
         best.score.tie_width,
+        models,
     )
 
 
@@ -134,7 +147,19 @@ def _unknown(features: int, groups: int, drawn: Float[np.ndarray, "M n"]) -> Ens
     unknown = np.full(1, np.nan)
     members = np.repeat(models, MEMBERS, 0)
     variances = np.full((1, groups), np.nan)
-    return Ensemble(models, variances, unknown, np.ones(1), members, drawn, unknown, unknown)
+    numbers = np.zeros(1, int)
+    return Ensemble(
+        models, variances, unknown, np.ones(1), members, drawn, unknown, unknown, numbers
+    )
+
+
+def _probable(searched: Ensemble, labelled: Labelled) -> tuple[Int[np.ndarray, " V"], Point]:
+    """Return the numbers of the models that may be probable, and where their steps begin."""
+    kept = searched.chances > UNLIKELY
+    widths = searched.tie_widths[kept]
+    log_widths = np.log(np.where(widths > 0, widths, 1.0))
+    logits = labelled.difference.astype(np.float64) @ searched.models[kept].T
+    return searched.numbers[kept], Point(np.ascontiguousarray(logits.T), log_widths)
 
 
 def prior_variances(

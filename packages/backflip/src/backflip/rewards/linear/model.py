@@ -25,7 +25,8 @@ from backflip.rewards.interface import (
     Opinions,
     Spread,
 )
-from backflip.rewards.linear.evidence import MEMBERS, Ensemble, Labelled, fit, prior_variances
+from backflip.rewards.linear.ensembles import DOUBLED, Ensembles, last_growth
+from backflip.rewards.linear.evidence import MEMBERS, prior_variances
 from backflip.rewards.linear.parameters import (
     LinearParameters,
     Sparse,
@@ -70,7 +71,7 @@ class LinearRewardModel:
         self._random: list[Seen] = []  # one for each seed
         self._encoders: dict[int, _FittedEncoder] = {}  # by the row of the seed
         self._step_caches: dict[int, StepCache] = {}  # by the row of the seed
-        self._ensembles: dict[int, _FittedEnsemble] = {}  # by the row of the seed
+        self._ensembles: dict[int, Ensembles] = {}  # by the row of the seed
 
     def initial(self, seeds: int) -> LinearParameters:
         """Return parameters of a reward that is zero everywhere."""
@@ -154,10 +155,9 @@ class LinearRewardModel:
             for row, both in enumerate(zip(encoders, comparisons, strict=True))
         ]
         ensembles = [
-            fit(one.labelled, self._groups, key) for one, key in zip(steps, keys, strict=True)
+            self._ensembles_of(row).fit(one, found.labelled, key)
+            for row, (one, found, key) in enumerate(zip(comparisons, steps, keys, strict=True))
         ]
-        for row, one in enumerate(comparisons):
-            self._ensembles[row] = _FittedEnsemble(answers_of(one), ensembles[row])
         fitted = [
             fitted_parameters(encoder, zero_if_all_ties(ensemble, one), one, self.sparse)
             for encoder, ensemble, one in zip(encoders, ensembles, steps, strict=True)
@@ -216,8 +216,8 @@ class LinearRewardModel:
             return None
         with one_blas_thread():  # as in a fit: with more threads, the encoder rounds differently
             inputs = self._encoder(row, comparisons)
-        steps = self._steps(row, inputs, comparisons)
-        ensemble = self._ensemble(row, comparisons, steps.labelled)
+            steps = self._steps(row, inputs, comparisons)
+            ensemble = self._ensembles_of(row).known(comparisons, steps.labelled)
         variances = prior_variances(self._groups, steps.labelled, ensemble)
         root = np.sqrt(np.maximum(variances, SMALLEST_VARIANCE))
         weights, tie_width = (ensemble.chances @ x for x in (ensemble.models, ensemble.tie_widths))
@@ -228,17 +228,8 @@ class LinearRewardModel:
             sums * root, steps.labelled.difference * root, weights / root, float(tie_width)
         )
 
-    def _ensemble(
-        self, row: int, comparisons: Sequence[LabelledComparison], labelled: Labelled
-    ) -> Ensemble:
-        """Return what was fitted to these labels, or fit it: a resumed run has not."""
-        known = self._ensembles.get(row)
-        if known is None or known.answers != answers_of(comparisons):
-            key = np.zeros(2, np.uint32)  # only of members, which are not used
-            with one_blas_thread():
-                ensemble = fit(labelled, self._groups, key)
-            known = self._ensembles[row] = _FittedEnsemble(answers_of(comparisons), ensemble)
-        return known.ensemble
+    def _ensembles_of(self, row: int) -> Ensembles:
+        return self._ensembles.setdefault(row, Ensembles(self._groups))
 
     def _encoder(self, row: int, comparisons: Sequence[LabelledComparison]) -> Inputs:
         """Return a seed's encoder and thresholds.
@@ -246,7 +237,7 @@ class LinearRewardModel:
         They are fitted again each time its labels have doubled. The labels determine when that
         happened, so a resumed run has the same encoders.
         """
-        used = comparisons[: last_doubling([one.env_steps for one in comparisons])]
+        used = comparisons[: last_growth([one.env_steps for one in comparisons], DOUBLED)]
         queries = tuple(one.query for one in used)
         known = self._encoders.get(row)
         if known is None or known.queries != queries:
@@ -336,13 +327,6 @@ class _FittedEncoder(NamedTuple):
     inputs: Inputs
 
 
-class _FittedEnsemble(NamedTuple):
-    """An ensemble, and the labels that it was fitted to."""
-
-    answers: tuple[tuple[int, float], ...]
-    ensemble: Ensemble
-
-
 # One program serves all models of an environment: representations of one spec are equal.
 @partial(jax.jit, static_argnums=0)
 def _see(representation: Representation, obs: Any, next_obs: Any) -> Seen:
@@ -354,22 +338,3 @@ def _features(
     representation: Representation, inputs: Inputs, before: Any, action: Any, after: Any
 ) -> Float[Array, "B F"]:
     return representation.features(inputs, before, action, after)
-
-
-def answers_of(comparisons: Sequence[LabelledComparison]) -> tuple[tuple[int, float], ...]:
-    """Return the query and the preference of each label."""
-    return tuple((one.query, float(one.left_preferred)) for one in comparisons)
-
-
-def last_doubling(query_env_steps: Sequence[int]) -> int:
-    """Return the number of labels at the last round after which they had doubled; 0 if none.
-
-    Args:
-        query_env_steps: env steps at which the query of each label was made.
-    """
-    labels = 0
-    for env_steps in sorted(set(query_env_steps)):
-        so_far = sum(at <= env_steps for at in query_env_steps)
-        if so_far >= 2 * labels:
-            labels = so_far
-    return labels

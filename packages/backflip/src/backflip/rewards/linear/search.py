@@ -74,6 +74,25 @@ def search(designs_of: DesignsOf, grid: Grid, left_preferred: Float[np.ndarray, 
     return window.fits()
 
 
+def refit(
+    designs_of: DesignsOf,
+    grid: Grid,
+    left_preferred: Float[np.ndarray, " n"],
+    models: Int[np.ndarray, " V"],
+    start: Point,
+) -> Fits:
+    """Return the fits of given models, with steps from `start`."""
+    answers = _answers(left_preferred, grid.noises[models])
+    designs = designs_of(grid.variances[models])
+    best = most_probable(designs, answers, start)
+    return Fits(models, best, log_evidence(designs, best))
+
+
+def _answers(left_preferred: Float[np.ndarray, " n"], noises: Float[np.ndarray, " V"]) -> Answers:
+    once = np.ones((len(noises), len(left_preferred)))
+    return Answers(once, once * left_preferred, noises)
+
+
 @final
 class _Window:
     """The models fitted so far, and which others are worth a fit.
@@ -149,15 +168,10 @@ class _Window:
                 self._fit(np.array(models), together([starts[v] for v in models]))
 
     def _fit(self, models: Int[np.ndarray, " N"], start: Point) -> None:
-        designs = self._designs_of(self._grid.variances[models])
-        once = np.ones_like(start.logits)
-        answers = Answers(once, once * self._left_preferred, self._grid.noises[models])
-        best = most_probable(designs, answers, start)
-        evidence = log_evidence(designs, best)
-        self._fits.append(Fits(models, best, evidence))
-        self.worth.update(
-            zip(models.tolist(), evidence + self._grid.log_prior[models], strict=True)
-        )
+        found = refit(self._designs_of, self._grid, self._left_preferred, models, start)
+        self._fits.append(found)
+        worth = found.log_evidence + self._grid.log_prior[models]
+        self.worth.update(zip(models.tolist(), worth.tolist(), strict=True))
+        logits, log_width = found.best.point
         for row, v in enumerate(models.tolist()):
-            one = slice(row, row + 1)
-            self.points[v] = Point(best.point.logits[one], best.point.log_width[one])
+            self.points[v] = Point(logits[row : row + 1], log_width[row : row + 1])
