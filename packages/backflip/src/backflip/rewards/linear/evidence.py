@@ -206,11 +206,16 @@ def _scales(labelled: Labelled, groups: Sequence[int]) -> Float[np.ndarray, " G"
 
 
 def _designs(scaled: _Scaled, variances: Float[np.ndarray, "V G"]) -> Designs:
-    """Return the designs of models, whose active groups are scaled to a prior N(0, I) of w."""
+    """Return the designs of models, whose active groups are scaled to a prior N(0, I) of w.
+
+    Models with the same variances share a matrix, which is large if labels are many.
+    """
     if len(scaled.parts[0]) <= FEW_LABELS:
         assert scaled.kernels is not None
         return Together(np.tensordot(variances, scaled.kernels, 1))
-    return Each([_design(scaled, of_groups) for of_groups in variances])
+    different, of_models = np.unique(variances, axis=0, return_inverse=True)
+    designs = [_design(scaled, of_groups) for of_groups in different]
+    return Each([designs[at] for at in of_models.ravel()])
 
 
 def _design(scaled: _Scaled, variances: Float[np.ndarray, " G"]) -> Design:
