@@ -5,13 +5,25 @@ from typing import NamedTuple, Protocol, final, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.linalg import cho_solve, get_lapack_funcs
+from scipy.linalg import cho_solve, get_lapack_funcs, solve_triangular
 
 # With at least this many labels for each feature, matrices of features cost less than of labels.
 LABELS_PER_FEATURE = 1.4
 FEW_LABELS = 50  # the equations of more labels take as long if they are solved one by one
 
 (_potrf,) = get_lapack_funcs(("potrf",), dtype=np.float64)
+
+
+class Posterior(NamedTuple):
+    """The posterior of logits in a normal approximation, of one model or of V.
+
+    Attributes:
+        variances: the diagonal of Φ (I + ΦᵀWΦ)⁻¹ Φᵀ.
+        half_log_det: ½ log|I + ΦᵀWΦ|.
+    """
+
+    variances: Float[np.ndarray, "*V n"]
+    half_log_det: Float[np.ndarray, "*V"]
 
 
 @runtime_checkable
@@ -28,8 +40,8 @@ class Design(Protocol):
         """Return Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t; t has k columns, W is diagonal."""
         ...
 
-    def half_log_det(self, curvature: Float[np.ndarray, " n"]) -> float:
-        """Return ½ log|I + ΦᵀWΦ|."""
+    def posterior(self, curvature: Float[np.ndarray, " n"]) -> "Posterior":
+        """Return the variances of the logits, and ½ log|I + ΦᵀWΦ|."""
         ...
 
 
@@ -43,8 +55,8 @@ class Designs(Protocol):
         """Return Φ (I + ΦᵀWΦ)⁻¹ Φᵀ t of each model."""
         ...
 
-    def half_log_det(self, curvature: Float[np.ndarray, "V n"]) -> Float[np.ndarray, " V"]:
-        """Return ½ log|I + ΦᵀWΦ| of each model."""
+    def posterior(self, curvature: Float[np.ndarray, "V n"]) -> "Posterior":
+        """Return the variances of the logits of each model, and ½ log|I + ΦᵀWΦ|."""
         ...
 
     def some(self, models: Int[np.ndarray, " N"]) -> "Designs":
@@ -65,10 +77,11 @@ class Each(NamedTuple):
         every = zip(self.of_models, curvature, target, strict=True)
         return np.stack([design.solve(*given) for design, *given in every])
 
-    def half_log_det(self, curvature: Float[np.ndarray, "V n"]) -> Float[np.ndarray, " V"]:
-        """Return ½ log|I + ΦᵀWΦ| of each model."""
+    def posterior(self, curvature: Float[np.ndarray, "V n"]) -> "Posterior":
+        """Return the variances of the logits of each model, and ½ log|I + ΦᵀWΦ|."""
         every = zip(self.of_models, curvature, strict=True)
-        return np.array([design.half_log_det(given) for design, given in every])
+        found = [design.posterior(given) for design, given in every]
+        return Posterior(*map(np.stack, zip(*found, strict=True)))
 
     def some(self, models: Int[np.ndarray, " N"]) -> "Each":
         """Return the designs of some of the models."""
@@ -95,10 +108,13 @@ class Together(NamedTuple):
         inner = np.linalg.solve(self._matrices(root), root * (self.kernels @ target))
         return self.kernels @ (target - root * inner)
 
-    def half_log_det(self, curvature: Float[np.ndarray, "V n"]) -> Float[np.ndarray, " V"]:
-        """Return ½ log|B|."""
-        chol = np.linalg.cholesky(self._matrices(np.sqrt(curvature)[..., None]))
-        return np.log(np.diagonal(chol, axis1=1, axis2=2)).sum(1)
+    def posterior(self, curvature: Float[np.ndarray, "V n"]) -> "Posterior":
+        """Return the diagonal of K - K W^½ B⁻¹ W^½ K, and ½ log|B|."""
+        root = np.sqrt(curvature)[..., None]
+        matrices, scaled = self._matrices(root), root * self.kernels
+        known = (scaled * np.linalg.solve(matrices, scaled)).sum(1)
+        variances = np.diagonal(self.kernels, axis1=1, axis2=2) - known
+        return Posterior(variances, 0.5 * np.linalg.slogdet(matrices).logabsdet)
 
     def some(self, models: Int[np.ndarray, " N"]) -> "Together":
         """Return the designs of some of the models."""
@@ -128,9 +144,11 @@ class ByFeatures(NamedTuple):
         chol = _factor(self._matrix(curvature)), True
         return self.features @ cho_solve(chol, self.features.T @ target, check_finite=False)
 
-    def half_log_det(self, curvature: Float[np.ndarray, " n"]) -> float:
-        """Return ½ log|I + ΦᵀWΦ|."""
-        return _half_log_det(_factor(self._matrix(curvature)))
+    def posterior(self, curvature: Float[np.ndarray, " n"]) -> "Posterior":
+        """Return the diagonal of Φ (I + ΦᵀWΦ)⁻¹ Φᵀ, and ½ log|I + ΦᵀWΦ|."""
+        chol = _factor(self._matrix(curvature))
+        half = solve_triangular(chol, self.features.T, lower=True, check_finite=False)
+        return Posterior(np.square(half).sum(0), _half_log_det(chol))
 
     def _matrix(self, curvature: Float[np.ndarray, " n"]) -> Float[np.ndarray, "F F"]:
         rows = np.sqrt(curvature)[:, None] * self.features
@@ -159,9 +177,12 @@ class ByLabels(NamedTuple):
         left[rows] -= root * cho_solve((_factor(matrix), True), seen, check_finite=False)
         return self.kernel @ left
 
-    def half_log_det(self, curvature: Float[np.ndarray, " n"]) -> float:
-        """Return ½ log|B|."""
-        return _half_log_det(_factor(self._equations(curvature).matrix))
+    def posterior(self, curvature: Float[np.ndarray, " n"]) -> "Posterior":
+        """Return the diagonal of K - K W^½ B⁻¹ W^½ K, and ½ log|B|."""
+        rows, root, matrix = self._equations(curvature)
+        chol = _factor(matrix)
+        half = solve_triangular(chol, root * self.kernel[rows], lower=True, check_finite=False)
+        return Posterior(np.diagonal(self.kernel) - np.square(half).sum(0), _half_log_det(chol))
 
     def _equations(self, curvature: Float[np.ndarray, " n"]) -> "_Equations":
         rows = np.flatnonzero(curvature > 0)
@@ -201,5 +222,5 @@ def _factor(matrix: np.ndarray) -> np.ndarray:
     return chol
 
 
-def _half_log_det(chol: np.ndarray) -> float:
-    return float(np.log(np.diagonal(chol)).sum())
+def _half_log_det(chol: np.ndarray) -> np.ndarray:
+    return np.asarray(np.log(np.diagonal(chol)).sum())

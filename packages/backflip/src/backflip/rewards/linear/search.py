@@ -85,7 +85,7 @@ def refit(
     answers = _answers(left_preferred, grid.noises[models])
     designs = designs_of(grid.variances[models])
     best = most_probable(designs, answers, start)
-    return Fits(models, best, log_evidence(designs, best))
+    return Fits(models, best, log_evidence(designs, best, answers))
 
 
 def _answers(left_preferred: Float[np.ndarray, " n"], noises: Float[np.ndarray, " V"]) -> Answers:
