@@ -658,10 +658,8 @@ def test_models_that_are_fitted_together_are_those_fitted_alone(monkeypatch, few
     evidence = log_evidence(designs, together, answers)
     for v in range(0, len(grid.noises), 5):
         one = np.array([v])
-        of_one, its_answers = (
-            Each([module._design(scaled, grid.variances[v])]),
-            some_models(answers, one),
-        )
+        of_one = Each([module._design(scaled, grid.variances[v])])
+        its_answers = some_models(answers, one)
         alone = posterior.most_probable(of_one, its_answers, some_models(start, one))
         np.testing.assert_allclose(together.dual[one], alone.dual, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(together.point.log_width[one], alone.point.log_width, rtol=1e-6)

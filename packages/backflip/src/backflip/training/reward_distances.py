@@ -32,10 +32,8 @@ ENVS, ENV_STEPS = 16, 64  # of random play
 COVERED, SAMPLES = 256, 32  # transitions, and samples of each expectation
 IMAGES_COVERED, IMAGES_SAMPLES = 64, 16
 DISCOUNT = 0.99
-_KEY = 0xE91C
-
-
 DISTANCES = "epic", "dard"
+_KEY = 0xE91C
 
 
 @final
