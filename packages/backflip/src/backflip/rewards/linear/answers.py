@@ -21,7 +21,7 @@ class Answers(NamedTuple):
 
     Attributes:
         weight: how often each answer counts.
-        left_preferred: the answers.
+        left_preferred: 1 left, 0 right, ½ tie.
         noise: the share ε of random ones, in (0, 1).
     """
 

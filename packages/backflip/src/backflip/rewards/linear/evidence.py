@@ -179,7 +179,7 @@ def prior_variances(
 class _Scaled(NamedTuple):
     """Each group's differences P, scaled to a mean squared length of 1, the scales, and PPᵀ.
 
-    `kernels` is None if there are so many labels that no model needs them.
+    `kernels`, the PPᵀ, is None if there are so many labels that no model needs them.
     """
 
     parts: list[Float[np.ndarray, "n f"]]

@@ -81,7 +81,15 @@ def refit(
     models: Int[np.ndarray, " V"],
     start: Point,
 ) -> Fits:
-    """Return the fits of given models, with steps from `start`."""
+    """Return the fits of given models.
+
+    Args:
+        designs_of: makes the designs of models from their variances.
+        grid: the models that may be fitted.
+        left_preferred: the answers.
+        models: the numbers of the models to fit.
+        start: where the steps of each of them begin.
+    """
     answers = _answers(left_preferred, grid.noises[models])
     designs = designs_of(grid.variances[models])
     best = most_probable(designs, answers, start)
