@@ -17,7 +17,12 @@ from backflip.core.spec import EnvSpec, OwnSpaces
 from backflip.core.types import Transition
 from backflip.preferences import clips as agents
 from backflip.preferences import trajectory_file
-from backflip.preferences.trajectories import clip_at, seen_as_learned, windows
+from backflip.preferences.trajectories import (
+    clip_at,
+    seen_as_learned,
+    taken_as_learned,
+    windows,
+)
 from backflip.preferences.trajectory_file import read_trajectories
 from runshelf.errors import UsageError
 
@@ -234,6 +239,19 @@ BAD: dict[str, tuple[Callable[[Fields], Fields], str]] = {
         "steps must be in the order of their trajectories",
     ),
 }
+
+
+@pytest.mark.parametrize(("scale", "refused"), [(1.0, False), (30.0, True)])
+def test_actions_in_other_units_are_refused(scale: float, refused: bool) -> None:
+    """Those of a Gaussian policy of deviation 1 are not, though some of them lie outside."""
+    low, high = CONTINUOUS.action.low, CONTINUOUS.action.high
+    normal = np.random.default_rng(0).normal(size=(500, *low.shape)).astype(np.float32)
+    actions = (low + high) / 2 + scale * (high - low) / 2 * normal
+    if not refused:
+        assert np.array_equal(taken_as_learned(CONTINUOUS, actions, "actions"), actions)
+        return
+    with pytest.raises(UsageError, match=r"9\d% of its numbers lie outside the bounds"):
+        taken_as_learned(CONTINUOUS, actions, "actions")
 
 
 @pytest.mark.parametrize(("factor", "offset"), [(1e-5, 0.0), (1.0, 1e4), (1e6, 0.0)])

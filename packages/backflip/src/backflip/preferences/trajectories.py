@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from backflip.core.learned_actions import learned_actions
-from backflip.core.spaces import InvalidValue, learned
+from backflip.core.spaces import Box, InvalidValue, learned
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, Window, cut
@@ -22,6 +22,7 @@ ROWS_AT_ONCE = 4_096
 SAME = 1e-3
 ROUNDING = 1e-6
 ROWS_OF_SPREAD = 256
+MOST_OUTSIDE = 0.5  # share of the numbers of actions; a Gaussian policy of deviation 1 has .32
 
 
 class Trajectories(NamedTuple):
@@ -146,8 +147,11 @@ def seen_as_learned(spec: EnvSpec, values: Any, name: str) -> Shaped[np.ndarray,
 def taken_as_learned(spec: EnvSpec, values: Any, name: str) -> Shaped[np.ndarray, "N ..."]:
     """Return recorded actions as those that an algorithm chooses.
 
+    Some may lie outside the bounds, as those of a Gaussian policy do: environments clip them, and
+    so do reward models.
+
     Raises:
-        UsageError: they are not in the environment's action space.
+        UsageError: they are not in the environment's action space, or most lie outside its bounds.
     """
     parts: list[np.ndarray] = []
     for some in _chunks(_rows_of(values)):
@@ -161,7 +165,10 @@ def taken_as_learned(spec: EnvSpec, values: Any, name: str) -> Shaped[np.ndarray
             row = int(np.argwhere(~np.isfinite(part))[0][0]) + some.start
             raise UsageError(f"`{name}` has numbers that are not finite, first in row {row}")
         parts.append(part)
-    return np.concatenate(parts)
+    actions = np.concatenate(parts)
+    if isinstance(spec.action, Box):
+        _refuse_other_units(spec, spec.action, actions, name)
+    return actions
 
 
 def _newest(spec: EnvSpec, values: Any, name: str) -> np.ndarray:
@@ -204,6 +211,21 @@ def _refuse_outside(spec: EnvSpec, values: np.ndarray, frame: tuple[int, ...], n
             name,
             f"its pixels must lie between {least} and {most}, got {images[row, *place]}; "
             "record them as the environment returns them",
+        )
+
+
+def _refuse_other_units(spec: EnvSpec, box: Box, actions: np.ndarray, name: str) -> None:
+    """Refuse actions most of whose bounded numbers lie outside the bounds."""
+    low, high, values = box.low[box.bounded], box.high[box.bounded], actions[:, box.bounded]
+    outside = (values < low) | (values > high)
+    if outside.size and outside.mean() > MOST_OUTSIDE:
+        raise _misfit(
+            spec,
+            name,
+            f"{outside.mean():.0%} of its numbers lie outside the bounds of the action space "
+            f"({low.min():.4g} to {high.max():.4g}): they go from {values.min():.4g} to "
+            f"{values.max():.4g}; record the actions in the units of the environment, or clipped "
+            "to its bounds",
         )
 
 
