@@ -213,7 +213,7 @@ def teach_more(
         run: the parent, finished or stopped: a run, its folder, or its id in `home`.
         labels: labels of each seed, in addition to those of the parent; None for no new queries.
         env_steps: env steps of each seed, in addition to those of the parent; if None, as many for
-            each label as the parent had.
+            each label as the parent had, and at least as many as the queries need.
         goal: a new goal in your words, shown to the people who answer.
         home: the folder for `runs/`, in which the parent is looked up by its id.
         labelling: settings of the page or terminal, if people answer.
@@ -235,7 +235,7 @@ def teach_more(
     _refuse_other_settings(labelling)
     counts, each = inherited_counts(found.folder), len(found.seeds)
     before = parent.before(counts.labels // each, counts.pending // each)
-    budget = more_budget(found, before, labels, env_steps)
+    budget = more_budget(found, parent.settings, before, labels, env_steps)
     if goal is not None:
         labelling = (labelling or LabellingSettings())._replace(goal=goal)
     source = teacher or (_saved_source(saved, labelling) if budget.labels else NoTeacher())

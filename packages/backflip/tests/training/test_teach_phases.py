@@ -15,7 +15,7 @@ from backflip.training.algorithm_config import configure
 from backflip.training.parents import Before
 from backflip.training.planning import phases_of_length, plan
 from backflip.training.teach_config import TeachConfig
-from backflip.training.teach_more import child_config
+from backflip.training.teach_more import child_config, more_budget
 from backflip.training.teach_phases import refuse_short_phases, with_phases
 from backflip.training.teach_setup import resolve_teaching
 from runshelf.errors import UsageError
@@ -121,6 +121,17 @@ def test_a_child_has_phases_with_room_for_clips(env_steps: int, labels: int, pha
     built: Any = SimpleNamespace(config=sac(1_088 + env_steps))
     config = child_config(parent, Before(updates=1, labels=100), built, labels)
     assert (config.labels, config.phases) == (100 + labels, phases)
+
+
+@pytest.mark.parametrize("labels", [1, 2, 50])
+def test_a_few_more_labels_get_the_env_steps_that_they_need(labels: int) -> None:
+    teaching = dataclasses.asdict(PENDULUM)
+    parent: Any = SimpleNamespace(config={"teaching": teaching, "teacher": "oracle"})
+    before = Before(updates=1, labels=100, env_steps=10_000)
+    budget = more_budget(parent, sac(1_088), before, labels, None)
+    assert budget.env_steps == max(100 * labels, 8 * 64)
+    built: Any = SimpleNamespace(config=sac(1_088 + budget.env_steps))
+    assert child_config(parent, before, built, labels).labels == 100 + labels
 
 
 def test_a_child_with_labels_needs_two_phases_with_a_clip_each() -> None:

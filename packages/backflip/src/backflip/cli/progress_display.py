@@ -244,7 +244,8 @@ def _text(line: str) -> Text:
 
 def _own_share(result: Result) -> str:
     """Return how much of the labels and env steps a run with a parent added."""
-    labels = "" if result.own_labels is None else f"{result.own_labels:,} labels and "
+    own = result.own_labels
+    labels = "" if own is None else f"{own:,} label{'' if own == 1 else 's'} and "
     return f"{labels}{result.own_env_steps:,} env steps of each seed are its own"
 
 

@@ -89,7 +89,7 @@ def _add_teach(commands: Any) -> None:
     )
     parser.add_argument(
         "--labels",
-        type=whole(2, 1_000_000, 100),
+        type=whole(1, 1_000_000, 100),  # of --more; a new run refuses one label itself
         metavar="N",
         help="number of answers per seed, including imported ones; default 100, for people 150, "
         "or the number of imported ones",

@@ -44,6 +44,7 @@ class Parent(NamedTuple):
 
     Attributes:
         run: the run.
+        settings: all settings of its algorithm.
         checkpoint: its newest checkpoint.
         updates: updates of each seed so far.
         env_steps: env steps of each seed so far.
@@ -51,6 +52,7 @@ class Parent(NamedTuple):
     """
 
     run: Run
+    settings: Settings
     checkpoint: Checkpoint
     updates: int
     env_steps: int
@@ -127,7 +129,8 @@ def open_parent(run: Run, command: str) -> Parent:
         if teaching is not None and not own.updates and algorithm.replay is None:
             restarted = updates_before_restart(teaching, built.config)
             uncounted = restarted if done > restarted else 0
-        return Parent(run, checkpoint, updates, env_steps_after(algorithm, updates), uncounted)
+        env_steps = env_steps_after(algorithm, updates)
+        return Parent(run, built.config, checkpoint, updates, env_steps, uncounted)
     finally:
         built.driver.close()
 

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import NamedTuple
 
+from backflip.algorithms.interface import Settings
 from backflip.core.paths import name_on_command_line
 from backflip.preferences.program_source import NoTeacher
 from backflip.training.build import Built
@@ -34,9 +35,18 @@ def can_ask(run: Run) -> bool:
 
 
 def more_budget(
-    parent: Run, before: Before, labels: int | None, env_steps: int | None
+    parent: Run, own: Settings, before: Before, labels: int | None, env_steps: int | None
 ) -> MoreBudget:
     """Return the budget of a child; without `env_steps`, as many for each label as so far.
+
+    A few labels get as many env steps as their queries need.
+
+    Args:
+        parent: a run of `teach`.
+        own: the settings of its algorithm.
+        before: what it and its parents had done.
+        labels: the user's number of labels, if any.
+        env_steps: the user's number of env steps, if any.
 
     Raises:
         UsageError: nothing more is asked for, or there is no teacher who can answer.
@@ -53,8 +63,15 @@ def more_budget(
             "--env-steps without --labels, or start a new run"
         )
     if env_steps is None:
-        env_steps = round(before.env_steps * (labels / before.labels if before.labels else 1))
+        in_proportion = before.env_steps * (labels / before.labels if before.labels else 1)
+        least = _fewest_updates(saved_teaching(parent.config["teaching"]), own)
+        env_steps = max(round(in_proportion), least * own.num_envs * own.rollout_length)
     return MoreBudget(labels, env_steps)
+
+
+def _fewest_updates(config: TeachConfig, own: Settings) -> int:
+    """Return the updates of two phases with a clip of the agent each."""
+    return 2 * -(-config.clip_length // own.rollout_length)
 
 
 def child_config(parent: Run, before: Before, built: Built, labels: int) -> TeachConfig:
@@ -65,13 +82,12 @@ def child_config(parent: Run, before: Before, built: Built, labels: int) -> Teac
     """
     config = saved_teaching(parent.config["teaching"])
     updates = built.config.updates - before.updates
-    own = built.config
-    phase = -(-config.clip_length // own.rollout_length)  # the shortest with a clip of the agent
-    if labels and updates < 2 * phase:
-        least = 2 * phase * own.num_envs * own.rollout_length
+    own, least = built.config, _fewest_updates(config, built.config)
+    if labels and updates < least:
         raise UsageError(
-            f"labels need {2 * phase} updates or more, with queries about clips of "
-            f"{config.clip_length} env steps between them; try --env-steps {least}"
+            f"labels need {least} updates or more, with queries about clips of "
+            f"{config.clip_length} env steps between them; try --env-steps "
+            f"{least * own.num_envs * own.rollout_length}"
         )
     phases = min(max(config.phases, 2 if labels else 1), updates)
     config = dataclasses.replace(config, labels=before.labels + labels, phases=phases)
