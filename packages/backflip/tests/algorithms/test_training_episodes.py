@@ -18,7 +18,7 @@ from backflip.drivers.host import HostDriver
 from backflip.drivers.native import NativeDriver
 from backflip.drivers.training_episodes import staggered, whole_episodes
 from backflip.envs.registry import make_host, make_native
-from backflip.preferences.clips import Window, episode_step
+from backflip.preferences.clips import Windows, episode_steps
 
 LIMIT, ENVS, LENGTH = 12, 4, 10
 SMALL = PPOConfig(env_steps=1_000, num_envs=ENVS, rollout_length=LENGTH, epochs=1, hidden=(4,))
@@ -186,6 +186,7 @@ def test_clips_know_the_env_step_of_their_training_episode(env_id: str) -> None:
         done = np.cumsum(record.valid[:, env]) - 1 - begins  # env steps since the second episode
         for row in np.flatnonzero(record.valid[:, env]):
             expected = done[row] % 5 if done[row] >= 0 else -1
-            assert episode_step(record, Window(int(row), env)) == expected
+            place = Windows(np.array([row]), np.array([env]))
+            assert episode_steps(record, place) == expected
             known += expected >= 0
     assert known > ENVS * 15

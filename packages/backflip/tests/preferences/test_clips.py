@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backflip.core.types import Transition
-from backflip.preferences.clips import Window, cut, episode_step, from_arrays, windows
+from backflip.preferences.clips import (
+    Window,
+    Windows,
+    cut,
+    episode_steps,
+    from_arrays,
+    last_steps,
+    windows,
+)
 from backflip.preferences.labels import LabelStore
 
 
@@ -113,7 +121,8 @@ def test_a_clip_knows_the_env_step_of_its_episode(record):
         for row in range(horizon):
             if record.valid[row, env]:
                 expected = -1 if step is None else step
-                assert episode_step(record, Window(row, env)) == expected
+                place = Windows(np.array([row]), np.array([env]))
+                assert episode_steps(record, place) == expected
             ended = record.terminated[row, env] or record.truncated[row, env]
             if ended or not record.valid[row, env]:
                 step = 0
@@ -123,8 +132,9 @@ def test_a_clip_knows_the_env_step_of_its_episode(record):
 
 def test_env_steps_of_episodes_by_hand():
     record = record_of(["-", "cut", "-", "-", "end", "reset", "-", "-"], envs=1)
-    found = [episode_step(record, Window(row, 0)) for row in (0, 1, 2, 3, 4, 6, 7)]
-    assert found == [-1, -1, 0, 1, 2, 0, 1]
+    places = Windows(np.array([0, 1, 2, 3, 4, 6, 7]), np.zeros(7, int))
+    assert episode_steps(record, places).tolist() == [-1, -1, 0, 1, 2, 0, 1]
+    assert last_steps(record, places, 4).tolist() == [3, 4, 4, 4, 4, 7, 7]
 
 
 def test_windows_and_cuts_by_hand():

@@ -97,8 +97,8 @@ class Windows(Sequence[Window]):
             return Windows(self.times[at], self.envs[at])
         return Window(int(self.times[at]), int(self.envs[at]))
 
-    def where(self, chosen: Bool[np.ndarray, " W"]) -> "Windows":
-        """Return the windows that are chosen."""
+    def some(self, chosen: Bool[np.ndarray, " W"] | Int[np.ndarray, " V"]) -> "Windows":
+        """Return the windows that are chosen: of each whether, or their places."""
         return Windows(self.times[chosen], self.envs[chosen])
 
 
@@ -130,11 +130,18 @@ def ends_inside(record: Transition, places: Windows, length: int) -> Bool[np.nda
     return terminates[places.times, places.envs] < places.times + length
 
 
-def episode_step(record: Transition, window: Window) -> int:
-    """Return the env step of its episode at which a clip begins; -1 if that began earlier."""
-    before = (record.terminated | record.truncated | ~record.valid)[: window.time, window.env]
-    ended = np.flatnonzero(before)
-    return int(window.time - ended[-1] - 1) if ended.size else -1
+def episode_steps(record: Transition, places: Windows) -> Int[np.ndarray, " W"]:
+    """Return the env step of its episode at which each clip begins; -1 if that began earlier."""
+    ended = record.terminated | record.truncated | ~record.valid
+    newest = np.maximum.accumulate(np.where(ended, np.arange(len(ended))[:, None], -1))
+    before = np.concatenate([np.full_like(newest[:1], -1), newest])[places.times, places.envs]
+    return np.where(before < 0, -1, places.times - before - 1)
+
+
+def last_steps(record: Transition, places: Windows, length: int) -> Int[np.ndarray, " W"]:
+    """Return the time of the last step of each clip that is alive."""
+    ends = _first_from(record.terminated)[places.times, places.envs]
+    return np.minimum(ends, np.minimum(places.times + length, len(record.terminated)) - 1)
 
 
 def episode_start(record: Transition, length: int) -> Clip | None:
@@ -154,7 +161,7 @@ def with_pictures(record: Transition, places: Windows, length: int) -> Windows:
     if not are_pictures(record.scene):
         return places
     drawn = [all(record.scene[_scene_times(record, at, length), at.env]) for at in places]
-    return places.where(np.array(drawn)) if any(drawn) else places
+    return places.some(np.array(drawn)) if any(drawn) else places
 
 
 def cut(record: Transition, window: Window, length: int) -> Clip:

@@ -14,10 +14,11 @@ from jaxtyping import Float, Int
 from backflip.core.types import Transition
 from backflip.preferences.clips import (
     Clip,
-    Window,
+    Windows,
     cut,
     ends_inside,
-    episode_step,
+    episode_steps,
+    last_steps,
     windows,
     with_pictures,
 )
@@ -30,7 +31,8 @@ END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so
 RARE_SHARE = 0.5  # of clips of rare behaviour, while most answers are ties
 MANY_TIES = 0.5  # share of ties above which most answers are ties
 ROUNDING = 1e-5  # deviation relative to a number below which it may be rounding in float32
-SEARCHED = 3_000  # windows among which rare ones are searched for, in about .1 s
+SEARCHED = 3_000  # windows among which rare ones are searched for
+AT_ONCE = 256  # windows whose observations are in memory at a time
 
 
 class Found(NamedTuple):
@@ -109,16 +111,15 @@ def some_clips(
     order = order[np.concatenate([first, np.delete(np.arange(len(order)), first)])]
     chosen = order[: count - rare]
     if rare and len(order):
-        some = [found[i] for i in order[:SEARCHED]]
-        features = clip_features(record, some, length, reset=reset)
+        features = clip_features(record, found.some(order[:SEARCHED]), length, reset=reset)
         chosen = np.concatenate([chosen, order[farthest(features, len(chosen), rare)]])
-    places = [found[i] for i in rng.permutation(chosen)]
-    begins = [episode_step(record, place) for place in places]
+    places = found.some(rng.permutation(chosen))
+    begins = episode_steps(record, places).tolist()
     return Found([cut(record, place, length) for place in places], begins)
 
 
 def clip_features(
-    record: Transition, places: Sequence[Window], length: int, *, reset: bool
+    record: Transition, places: Windows, length: int, *, reset: bool
 ) -> Float[np.ndarray, "clips F"]:
     """Return the mean and standard deviation of each observed number over each clip, and its age.
 
@@ -134,12 +135,14 @@ def clip_features(
         length: env steps in a clip.
         reset: whether the record begins with new episodes.
     """
-    begins = [episode_step(record, place) for place in places]
-    unknown = [place.time if reset else len(record.terminated) for place in places]
-    steps = np.where(np.equal(begins, UNKNOWN), unknown, begins)
-    seen = (cut(record, place, length).obs for place in places)
-    found = [[*x.mean(0), *x.std(0), age] for x, age in zip(seen, np.log1p(steps), strict=True)]
-    features = np.array(found, np.float64)
+    begins = episode_steps(record, places)
+    steps = np.where(begins != UNKNOWN, begins, places.times if reset else len(record.terminated))
+    last = last_steps(record, places, length)[:, None]
+    times = np.minimum(places.times[:, None] + np.arange(length), last)
+    parts = range(0, max(len(times), 1), AT_ONCE)
+    seen = [record.obs[times[i : i + AT_ONCE], places.envs[i : i + AT_ONCE, None]] for i in parts]
+    moments = [np.concatenate([x.mean(1), x.std(1)], 1, dtype=np.float64) for x in seen]
+    features = np.column_stack([np.concatenate(moments), np.log1p(steps)])
     numbers = features.shape[1] // 2
     level = ROUNDING * np.abs(features[:, :numbers]).max(0)
     least = np.maximum([*level, *level, 0.0], 1e-12)
