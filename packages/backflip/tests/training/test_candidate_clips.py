@@ -8,12 +8,15 @@ from backflip.core.types import Transition
 from backflip.preferences.clips import windows
 from backflip.rewards.interface import LabelledComparison
 from backflip.training.candidate_clips import (
+    EARLY_SHARE,
     RARE_SHARE,
     RandomClips,
     clip_features,
+    early_clips,
     farthest,
     rare_clips,
     some_clips,
+    uniform_in_log,
 )
 from backflip.training.query_choice import Known
 from backflip.training.query_maker import QueryMaker
@@ -51,6 +54,44 @@ def test_clips_of_images_are_uniform():
     record = hanging()
     images = record._replace(obs=np.zeros((400, 5, 4, 4, 1), np.uint8))
     assert rare_clips(images, labels_with(9, 1), 100) == 0
+    assert early_clips(images, 100) == 0
+    assert early_clips(record, 100) == 100 * EARLY_SHARE
+
+
+def test_the_first_early_clip_has_an_age_t_with_a_chance_of_1_over_1_plus_t():
+    ages, rng = np.array([0, 4, 1, 0, 9]), np.random.default_rng(0)
+    chances = 1 / (1 + ages)
+    found = [uniform_in_log(rng, ages, 1)[0] for _ in range(20_000)]
+    drawn = np.bincount(found, minlength=5) / 20_000
+    np.testing.assert_allclose(drawn, chances / chances.sum(), atol=0.012)
+
+
+def test_early_clips_differ_and_there_are_as_many_as_asked():
+    found = uniform_in_log(np.random.default_rng(0), np.arange(50), 20)
+    assert len(set(found.tolist())) == 20
+    assert len(uniform_in_log(np.random.default_rng(0), np.arange(5), 20)) == 5
+
+
+def test_early_clips_show_how_episodes_begin():
+    """A second episode begins at 200."""
+    record = hanging(envs=16)
+    truncated = np.zeros_like(record.truncated)
+    truncated[199] = True
+    record = record._replace(truncated=truncated)
+    begins = {
+        early: [
+            some_clips(np.random.default_rng(seed), record, LENGTH, 40, shown=False, early=early)
+            for seed in range(20)
+        ]
+        for early in (0, 20)
+    }
+    shares = {
+        early: np.mean([[0 <= age < 13 for age in one.begins] for one in found])
+        for early, found in begins.items()
+    }
+    assert shares[0] < 0.06  # 13 of 381
+    assert 0.2 < shares[20] < 0.4  # half of the clips, half of them before log(1 + t) = log(14)
+    assert all(len({clip.obs.tobytes() for clip in one.clips}) == 40 for one in begins[20])
 
 
 @pytest.mark.medium
@@ -75,7 +116,7 @@ def test_clips_of_the_random_policy_are_kept_by_what_they_show():
     rng = np.random.default_rng(3)
     usual, rare = RandomClips.of(rng, hanging(), LENGTH, 30, shown=False)
     assert len(usual) == len(rare) == 30
-    assert shows_the_fall(rare) > 2 * shows_the_fall(usual)
+    assert min(shows_the_fall(usual), shows_the_fall(rare)) >= 4  # uniform ones show it once
 
 
 def test_random_clips_of_images_are_uniform():
@@ -181,6 +222,20 @@ def test_the_first_queries_show_rare_clips_of_the_random_policy(recorded):
     usual = np.mean([obs.tobytes() in known for obs in store.clips])
     assert len(store.clips) == 100
     assert usual == 1 if recorded else 0.3 < usual < 0.8
+
+
+def test_queries_show_early_clips_of_the_agent():
+    """The fall of the second episode, known to be its beginning, is in 12 of 800 windows."""
+    first = hanging()
+    ended = np.zeros_like(first.truncated)
+    ended[-1] = True
+    both = zip(first._replace(truncated=ended), first, strict=True)
+    record = Transition(*(np.concatenate(x) if len(x[0]) else () for x in both))
+    store, config = KeptQueries(), TeachConfig(clip_length=LENGTH, queries="uniform")
+    options = {"shows_clips": False, "say": print}
+    maker = QueryMaker("x", config, None, store, None, lambda: False, **options)
+    maker.add_queries(0, [], record, Known(0, None), 50, 100)
+    assert sum(bool(obs[0, 0] < 1) for obs in store.clips) > 8
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Chooses the clips of a record from which queries are made.
 
-Most are uniform over the record. Some are of what is rare: the ends of episodes always, and other
-rare behaviour while most answers are ties. A pendulum that falls in ten of 1,000 env steps and
-then hangs shows its fall in one clip of a hundred; all other pairs are ties and say nothing.
+Some are uniform over the record. Half are early: the logarithm of their age is uniform, so that how
+episodes begin is seen as often as the rest. A robot that falls after 20 of 1,000 env steps shows
+what it is to stand in one clip of fifty, and without such clips a reward hardly minds the fall.
+Others are of what is rare: the ends of episodes always, and other rare behaviour while most answers
+are ties. A pendulum that falls in ten of 1,000 env steps and then hangs shows its fall in one clip
+of a hundred; all other pairs are ties and say nothing.
 """
 
 from collections.abc import Sequence
@@ -28,6 +31,7 @@ from backflip.rewards.interface import TIE, LabelledComparison
 
 CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
 END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
+EARLY_SHARE = 0.5  # of early clips
 RARE_SHARE = 0.5  # of clips of rare behaviour, while most answers are ties
 MANY_TIES = 0.5  # share of ties above which most answers are ties
 ROUNDING = 1e-5  # deviation relative to a number below which it may be rounding in float32
@@ -43,7 +47,7 @@ class Found(NamedTuple):
 
 
 class RandomClips(NamedTuple):
-    """Clips of one seed's random policy: uniform ones, and ones of rare behaviour."""
+    """Clips of one seed's random policy: usual ones, and ones of rare behaviour."""
 
     usual: list[Clip]
     rare: list[Clip]
@@ -53,11 +57,12 @@ class RandomClips(NamedTuple):
         cls, rng: np.random.Generator, record: Transition, length: int, count: int, *, shown: bool
     ) -> "RandomClips":
         """Return `count` clips of each kind; if observations are images, both are uniform."""
-        usual = some_clips(rng, record, length, count, shown=shown).clips
+        early = early_clips(record, count)
+        usual = some_clips(rng, record, length, count, shown=shown, early=early, reset=True)
         if is_of_images(record):
-            return cls(usual, usual)
+            return cls(usual.clips, usual.clips)
         found = some_clips(rng, record, length, count, shown=shown, rare=count, reset=True)
-        return cls(usual, found.clips)
+        return cls(usual.clips, found.clips)
 
     def first(self) -> list[Clip]:
         """Return the clips of the first queries: half of them usual, the others rare."""
@@ -68,6 +73,14 @@ class RandomClips(NamedTuple):
 def is_of_images(record: Transition) -> bool:
     """Return whether the observations of a record are images."""
     return np.ndim(record.obs) > 3
+
+
+def early_clips(record: Transition, count: int) -> int:
+    """Return how many of `count` clips of a record should be early; none of images.
+
+    How a game begins looks alike each time.
+    """
+    return 0 if is_of_images(record) else round(EARLY_SHARE * count)
 
 
 def rare_clips(record: Transition, labels: Sequence[LabelledComparison], count: int) -> int:
@@ -87,6 +100,7 @@ def some_clips(
     count: int,
     *,
     shown: bool,
+    early: int = 0,
     rare: int = 0,
     reset: bool = False,
 ) -> Found:
@@ -100,12 +114,17 @@ def some_clips(
             episode, however rare ends are: they decide whether an end is good, and only they can
             show that a goal was reached. The rest is uniform.
         shown: whether the clips need pictures.
+        early: how many of them are early.
         rare: how many of them are of rare behaviour.
         reset: whether the record begins with new episodes.
     """
     found = windows(record, length)
     found = with_pictures(record, found, length) if shown else found
     order = rng.permutation(len(found))
+    if early:
+        ages = ages_of(record, found, reset=reset)
+        drawn = uniform_in_log(rng, ages, early)
+        order = np.concatenate([drawn, order[~np.isin(order, drawn)]])
     ends = ends_inside(record, found, length)[order]
     first = np.flatnonzero(ends)[: round(END_SHARE * (count - rare))]
     order = order[np.concatenate([first, np.delete(np.arange(len(order)), first)])]
@@ -118,14 +137,40 @@ def some_clips(
     return Found([cut(record, place, length) for place in places], begins)
 
 
+def ages_of(record: Transition, places: Windows, *, reset: bool) -> Int[np.ndarray, " W"]:
+    """Return the env step of its episode at which each clip begins.
+
+    Where the episode began before the record, it is the length of the record.
+
+    Args:
+        record: transitions (T', M).
+        places: where the clips are.
+        reset: whether the record begins with new episodes.
+    """
+    begins = episode_steps(record, places)
+    return np.where(begins != UNKNOWN, begins, places.times if reset else len(record.terminated))
+
+
+def uniform_in_log(
+    rng: np.random.Generator, ages: Int[np.ndarray, " W"], count: int
+) -> Int[np.ndarray, " found"]:
+    """Return the places of at most `count` ages t, drawn with weights 1 / (1 + t), in random order.
+
+    If all ages are as frequent, log(1 + t) is uniform among the first that are drawn.
+
+    Source: Efraimidis & Spirakis 2006, "Weighted random sampling with a reservoir".
+    """
+    keys = np.log1p(ages) - rng.gumbel(size=len(ages))
+    return np.argsort(keys, kind="stable")[:count]
+
+
 def clip_features(
     record: Transition, places: Windows, length: int, *, reset: bool
 ) -> Float[np.ndarray, "clips F"]:
     """Return the mean and standard deviation of each observed number over each clip, and its age.
 
     The age of a clip is log(1 + t) if it begins t env steps after its episode, so that the first
-    env steps of episodes are covered as well as the many later ones. Where the episode began before
-    the record, t is the length of the record.
+    env steps of episodes are covered as well as the many later ones.
 
     Each number has a standard deviation of 1 over all clips, or is constant but for rounding.
 
@@ -135,14 +180,14 @@ def clip_features(
         length: env steps in a clip.
         reset: whether the record begins with new episodes.
     """
-    begins = episode_steps(record, places)
-    steps = np.where(begins != UNKNOWN, begins, places.times if reset else len(record.terminated))
     last = last_steps(record, places, length)[:, None]
     times = np.minimum(places.times[:, None] + np.arange(length), last)
     parts = range(0, max(len(times), 1), AT_ONCE)
     seen = [record.obs[times[i : i + AT_ONCE], places.envs[i : i + AT_ONCE, None]] for i in parts]
     moments = [np.concatenate([x.mean(1), x.std(1)], 1, dtype=np.float64) for x in seen]
-    features = np.column_stack([np.concatenate(moments), np.log1p(steps)])
+    features = np.column_stack(
+        [np.concatenate(moments), np.log1p(ages_of(record, places, reset=reset))]
+    )
     numbers = features.shape[1] // 2
     level = ROUNDING * np.abs(features[:, :numbers]).max(0)
     least = np.maximum([*level, *level, 0.0], 1e-12)
