@@ -8,11 +8,9 @@ from backflip.core.types import Transition
 from backflip.preferences.clips import windows
 from backflip.rewards.interface import LabelledComparison
 from backflip.training.candidate_clips import (
-    EARLY_SHARE,
     RARE_SHARE,
     RandomClips,
     clip_features,
-    early_clips,
     farthest,
     rare_clips,
     some_clips,
@@ -54,8 +52,6 @@ def test_clips_of_images_are_uniform():
     record = hanging()
     images = record._replace(obs=np.zeros((400, 5, 4, 4, 1), np.uint8))
     assert rare_clips(images, labels_with(9, 1), 100) == 0
-    assert early_clips(images, 100) == 0
-    assert early_clips(record, 100) == 100 * EARLY_SHARE
 
 
 def test_the_first_early_clip_has_an_age_t_with_a_chance_of_1_over_1_plus_t():
@@ -114,14 +110,16 @@ def test_rare_clips_show_what_uniform_ones_miss():
 
 def test_clips_of_the_random_policy_are_kept_by_what_they_show():
     rng = np.random.default_rng(3)
-    usual, rare = RandomClips.of(rng, hanging(), LENGTH, 30, shown=False)
+    usual, rare = RandomClips.of(rng, hanging(), LENGTH, 30, early=15, shown=False)
     assert len(usual) == len(rare) == 30
     assert min(shows_the_fall(usual), shows_the_fall(rare)) >= 4  # uniform ones show it once
 
 
 def test_random_clips_of_images_are_uniform():
     images = hanging()._replace(obs=np.zeros((400, 5, 4, 4, 1), np.uint8))
-    usual, rare = RandomClips.of(np.random.default_rng(3), images, LENGTH, 30, shown=False)
+    usual, rare = RandomClips.of(
+        np.random.default_rng(3), images, LENGTH, 30, early=15, shown=False
+    )
     assert rare is usual
 
 
@@ -186,11 +184,11 @@ def test_rare_clips_show_how_episodes_begin():
 
 
 def test_first_clips_are_usual_and_rare_ones():
-    clips = RandomClips.of(np.random.default_rng(3), hanging(), LENGTH, 30, shown=False)
+    clips = RandomClips.of(np.random.default_rng(3), hanging(), LENGTH, 30, early=15, shown=False)
     expected = [*clips.usual[:15], *clips.rare[15:]]
     assert all(one is other for one, other in zip(clips.first(), expected, strict=True))
     images = hanging()._replace(obs=np.zeros((400, 5, 4, 4, 1), np.uint8))
-    uniform = RandomClips.of(np.random.default_rng(3), images, LENGTH, 30, shown=False)
+    uniform = RandomClips.of(np.random.default_rng(3), images, LENGTH, 30, early=15, shown=False)
     assert all(one is other for one, other in zip(uniform.first(), uniform.usual, strict=True))
 
 
@@ -212,7 +210,7 @@ class KeptQueries:
 @pytest.mark.parametrize("recorded", [False, True])
 def test_the_first_queries_show_rare_clips_of_the_random_policy(recorded):
     """If they show recorded clips, there are no clips of the random policy."""
-    clips = RandomClips.of(np.random.default_rng(3), hanging(), LENGTH, 30, shown=False)
+    clips = RandomClips.of(np.random.default_rng(3), hanging(), LENGTH, 30, early=15, shown=False)
     known = {one.obs.tobytes() for one in clips.usual}
     store = KeptQueries()
     config, never = TeachConfig(clip_length=LENGTH), lambda: False
@@ -224,18 +222,19 @@ def test_the_first_queries_show_rare_clips_of_the_random_policy(recorded):
     assert usual == 1 if recorded else 0.3 < usual < 0.8
 
 
-def test_queries_show_early_clips_of_the_agent():
+@pytest.mark.parametrize(("share", "least", "most"), [(0.0, 0, 6), (0.5, 9, 40)])
+def test_queries_show_early_clips_of_the_agent(share, least, most):
     """The fall of the second episode, known to be its beginning, is in 12 of 800 windows."""
     first = hanging()
     ended = np.zeros_like(first.truncated)
     ended[-1] = True
     both = zip(first._replace(truncated=ended), first, strict=True)
     record = Transition(*(np.concatenate(x) if len(x[0]) else () for x in both))
-    store, config = KeptQueries(), TeachConfig(clip_length=LENGTH, queries="uniform")
-    options = {"shows_clips": False, "say": print}
+    config = TeachConfig(clip_length=LENGTH, queries="uniform", early_share=share)
+    store, options = KeptQueries(), {"shows_clips": False, "say": print}
     maker = QueryMaker("x", config, None, store, None, lambda: False, **options)
     maker.add_queries(0, [], record, Known(0, None), 50, 100)
-    assert sum(bool(obs[0, 0] < 1) for obs in store.clips) > 8
+    assert sum(bool(obs[0, 0] < 1) for obs in store.clips) in range(least, most)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +257,7 @@ def test_episodes_without_two_clips_fail_with_a_length_that_may_fit(length, advi
 
 def test_queries_without_a_clip_of_the_agent_are_told_once():
     record = hanging()
-    clips = RandomClips.of(np.random.default_rng(3), record, LENGTH, 30, shown=False)
+    clips = RandomClips.of(np.random.default_rng(3), record, LENGTH, 30, early=15, shown=False)
     short = jax.tree.map(lambda x: x[: LENGTH - 1], record)
     said, store = [], KeptQueries()
     config = TeachConfig(clip_length=LENGTH, queries="uniform")

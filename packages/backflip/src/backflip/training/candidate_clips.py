@@ -1,9 +1,9 @@
 """Chooses the clips of a record from which queries are made.
 
-Some are uniform over the record. Half are early: the logarithm of their age is uniform, so that how
-episodes begin is seen as often as the rest. A robot that falls after 20 of 1,000 env steps shows
-what it is to stand in one clip of fifty, and without such clips a reward hardly minds the fall.
-Others are of what is rare: the ends of episodes always, and other rare behaviour while most answers
+Some are uniform over the record. Others are early: the logarithm of their age is uniform, so that
+how episodes begin is seen as often as the rest. A robot that falls after 20 of 1,000 env steps
+stands in one uniform clip of fifty, and a reward learned from those hardly minds the fall. Others
+are of what is rare: the ends of episodes always, and other rare behaviour while most answers
 are ties. A pendulum that falls in ten of 1,000 env steps and then hangs shows its fall in one clip
 of a hundred; all other pairs are ties and say nothing.
 """
@@ -31,7 +31,6 @@ from backflip.rewards.interface import TIE, LabelledComparison
 
 CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
 END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
-EARLY_SHARE = 0.5  # of early clips
 RARE_SHARE = 0.5  # of clips of rare behaviour, while most answers are ties
 MANY_TIES = 0.5  # share of ties above which most answers are ties
 ROUNDING = 1e-5  # deviation relative to a number below which it may be rounding in float32
@@ -54,10 +53,25 @@ class RandomClips(NamedTuple):
 
     @classmethod
     def of(
-        cls, rng: np.random.Generator, record: Transition, length: int, count: int, *, shown: bool
+        cls,
+        rng: np.random.Generator,
+        record: Transition,
+        length: int,
+        count: int,
+        *,
+        early: int,
+        shown: bool,
     ) -> "RandomClips":
-        """Return `count` clips of each kind; if observations are images, both are uniform."""
-        early = early_clips(record, count)
+        """Return `count` clips of each kind; of images, both are the usual ones.
+
+        Args:
+            rng: draws the clips.
+            record: transitions (T', M), which begin with new episodes.
+            length: env steps in a clip.
+            count: how many clips of each kind.
+            early: how many of the usual ones are early.
+            shown: whether the clips need pictures.
+        """
         usual = some_clips(rng, record, length, count, shown=shown, early=early, reset=True)
         if is_of_images(record):
             return cls(usual.clips, usual.clips)
@@ -73,14 +87,6 @@ class RandomClips(NamedTuple):
 def is_of_images(record: Transition) -> bool:
     """Return whether the observations of a record are images."""
     return np.ndim(record.obs) > 3
-
-
-def early_clips(record: Transition, count: int) -> int:
-    """Return how many of `count` clips of a record should be early; none of images.
-
-    How a game begins looks alike each time.
-    """
-    return 0 if is_of_images(record) else round(EARLY_SHARE * count)
 
 
 def rare_clips(record: Transition, labels: Sequence[LabelledComparison], count: int) -> int:

@@ -24,7 +24,6 @@ from backflip.training.candidate_clips import (
     CANDIDATE_CLIPS,
     Found,
     RandomClips,
-    early_clips,
     rare_clips,
     some_clips,
 )
@@ -222,7 +221,7 @@ class QueryMaker:
             count = CANDIDATE_CLIPS - len(random) if self._config.random_share < 1 else 0
             length, shown = self._config.clip_length, self._shows_clips
             rare = min(rare, count)
-            early = early_clips(record, count - rare)
+            early = round(self._config.early_share * (count - rare))
             found = some_clips(rng, record, length, count, shown=shown, early=early, rare=rare)
             clips = [*found.clips, *random]
             if count and not found.clips:

@@ -56,7 +56,8 @@ def watch_random_policy(
         model.observe(record)
         first = first or episode_start(record, config.clip_length)
         rng = np.random.default_rng([seed, 0])
-        clips.append(RandomClips.of(rng, record, config.clip_length, RANDOM_CLIPS, shown=shown))
+        early, length = round(config.early_share * RANDOM_CLIPS), config.clip_length
+        clips.append(RandomClips.of(rng, record, length, RANDOM_CLIPS, early=early, shown=shown))
     return RandomPolicy(first, clips)
 
 

@@ -35,6 +35,7 @@ MOST_CROPS = 100  # of each label: what counts in each step of each crop is kept
 # Of old runs, which have no such settings.
 OLD_RUN: dict[str, Any] = {
     "reward_model": "linear",
+    "early_share": 0.0,
     "fresh_share": 0.0,
     "restart_schedules": False,
 }
@@ -57,6 +58,8 @@ class TeachConfig:
             differ more.
         random_share: share of candidate clips from the random policy (at most 64 clips). An agent
             that is stuck produces clips that labels cannot distinguish.
+        early_share: share of the other clips that are early in their episodes
+            (`backflip.training.candidate_clips`).
         ask: a query shows two clips (`compare`); or a set of clips is ranked (`rank`), or rated one
             by one (`rate`), and every pair of the set is a query.
         clips_at_once: clips in a set.
@@ -97,6 +100,7 @@ class TeachConfig:
     random_env_steps: Count = 200
     repeat: Fraction = 0.8
     random_share: Fraction = 0.1
+    early_share: Fraction = 0.5
     ask: Ask = "compare"
     clips_at_once: Annotated[int, Bounds(2, MOST_AT_ONCE)] = 4
     queries: Literal["disagreement", "information", "coverage", "uniform"] = "disagreement"
@@ -263,7 +267,8 @@ PIXELS: dict[str, Any] = {
     "learning_rate_end": 1e-4,
     "clip_range_end": 0.2,
 }
-PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "reward_model": "auto"}
+# Games are long, and begin alike each time: early clips would say little.
+PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "early_share": 0.0, "reward_model": "auto"}
 # A game is learned in many more env steps than PPO's of `dot`, and a reward of the first labels is
 # wrong: Pong needs a new one every 20,000 env steps or so.
 FREQUENT: dict[str, Any] = {"phases": 40}
