@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from rows import Row
-from teach_rows import REMOVED, SAVED, WITHOUT
+from teach_rows import REMOVED, SAVED
 
 PREFIX = "saves-"
 IN_WORDS = {
@@ -12,7 +12,6 @@ IN_WORDS = {
     "linear-head": "a network, not the Bayesian linear head",
     "disagreement": "queries drawn at random",
     "random-clips": "no clips of random actions",
-    "early-clips": "no early clips",
     "fresh-pairs": "no fresh pairs",
 }
 INTRO = """\
@@ -37,9 +36,7 @@ def label_savers(rows: Mapping[str, Row]) -> tuple[list[str], list[tuple[str, ..
 
 
 def _cell(rows: Mapping[str, Row], task: str, removed: str) -> str:
-    """Return mean and worst seed, such as `-152.4 (-161.2)`, or why there are none."""
-    if (task, removed) in WITHOUT:
-        return "has none"
+    """Return mean and worst seed, such as `-152.4 (-161.2)`, or that they are not measured."""
     row, usual = (rows.get(f"{PREFIX}{task}-{one}") for one in (removed, "all"))
     if row is None or usual is None:
         return "not measured"

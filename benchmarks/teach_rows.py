@@ -41,10 +41,8 @@ REMOVED = {
     "linear-head": "--set reward_model=network",
     "disagreement": "--set queries=uniform",
     "random-clips": "--set random_share=0",
-    "early-clips": "--set early_share=0",
     "fresh-pairs": "--set fresh_share=0",
 }
-WITHOUT = {("Breakout", "early-clips")}  # what a task's defaults do not have: removes nothing
 SAVED = {
     "Pendulum": "Pendulum-v1 --labels 50",
     "Acrobot": "Acrobot-v1 --labels 100",
@@ -218,7 +216,6 @@ def _label_savers() -> dict[str, Row]:
         f"saves-{task}-{what}": Row(_taught(*_task(command), 5, options))
         for task, command in SAVED.items()
         for what, options in REMOVED.items()
-        if (task, what) not in WITHOUT
     }
 
 

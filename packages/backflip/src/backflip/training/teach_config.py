@@ -35,7 +35,6 @@ MOST_CROPS = 100  # of each label: what counts in each step of each crop is kept
 # Of old runs, which have no such settings.
 OLD_RUN: dict[str, Any] = {
     "reward_model": "linear",
-    "early_share": 0.0,
     "fresh_share": 0.0,
     "restart_schedules": False,
 }
@@ -100,7 +99,7 @@ class TeachConfig:
     random_env_steps: Count = 200
     repeat: Fraction = 0.8
     random_share: Fraction = 0.1
-    early_share: Fraction = 0.5
+    early_share: Fraction = 0.0
     ask: Ask = "compare"
     clips_at_once: Annotated[int, Bounds(2, MOST_AT_ONCE)] = 4
     queries: Literal["disagreement", "information", "coverage", "uniform"] = "disagreement"
@@ -267,8 +266,7 @@ PIXELS: dict[str, Any] = {
     "learning_rate_end": 1e-4,
     "clip_range_end": 0.2,
 }
-# Games are long, and begin alike each time: early clips would say little.
-PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "early_share": 0.0, "reward_model": "auto"}
+PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "reward_model": "auto"}
 # A game is learned in many more env steps than PPO's of `dot`, and a reward of the first labels is
 # wrong: Pong needs a new one every 20,000 env steps or so.
 FREQUENT: dict[str, Any] = {"phases": 40}
