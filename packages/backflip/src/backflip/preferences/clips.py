@@ -98,7 +98,7 @@ class Windows(Sequence[Window]):
         return Window(int(self.times[at]), int(self.envs[at]))
 
     def some(self, chosen: Bool[np.ndarray, " W"] | Int[np.ndarray, " V"]) -> "Windows":
-        """Return the windows that are chosen: of each whether, or their places."""
+        """Return the chosen windows; `chosen` is a mask, or their indices."""
         return Windows(self.times[chosen], self.envs[chosen])
 
 

@@ -177,9 +177,12 @@ def prior_variances(
 
 
 class _Scaled(NamedTuple):
-    """Each group's differences P, scaled to a mean squared length of 1, the scales, and PPᵀ.
+    """The scaled differences of each group.
 
-    `kernels`, the PPᵀ, is None if there are so many labels that no model needs them.
+    Attributes:
+        parts: P, the differences of each group, scaled to a mean squared length of 1.
+        scales: the factor of each group.
+        kernels: PPᵀ of each group; None with many labels, when no model needs it.
     """
 
     parts: list[Float[np.ndarray, "n f"]]
