@@ -4,8 +4,8 @@ Most are uniform over the record. With `early_share`, some are early: the logari
 uniform, so that how episodes begin is seen as often as the rest. A robot that falls after 20 of
 1,000 env steps stands in one uniform clip of fifty, and a reward learned from those hardly minds
 the fall. Others are of what is rare: the ends of episodes always, and other rare behaviour while
-most answers are ties. A pendulum that falls in ten of 1,000 env steps and then hangs shows its fall in one clip
-of a hundred; all other pairs are ties and say nothing.
+most answers are ties. A pendulum that falls in ten of 1,000 env steps and then hangs shows
+its fall in one clip of a hundred; all other pairs are ties and say nothing.
 """
 
 from collections.abc import Sequence
