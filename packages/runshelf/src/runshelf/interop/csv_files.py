@@ -142,7 +142,7 @@ def _rows(
 def _cells(line: str, separator: str) -> Iterator[list[str]]:
     """Yield the cells of a line, without spaces around them; nothing if it is not CSV."""
     if '"' not in line:  # nothing is quoted: a split gives the same, and is faster
-        yield [cell.strip() for cell in line.split(separator)]
+        yield list(map(str.strip, line.split(separator)))
         return
     try:
         for cells in csv.reader([line], strict=True, delimiter=separator):
@@ -156,11 +156,10 @@ def _value(cell: str, separator: str) -> int | float | str:
 
     Where semicolons separate cells, a comma is the decimal point, as spreadsheets write it.
     """
-    if _WHOLE.fullmatch(cell):
-        return int(cell)
-    if separator == ";" and _DECIMAL_COMMA.fullmatch(cell):
-        cell = cell.replace(",", ".")
     try:
-        return float(cell)
+        number = float(cell)
     except ValueError:
+        if separator == ";" and _DECIMAL_COMMA.fullmatch(cell):
+            return float(cell.replace(",", "."))
         return cell
+    return int(cell) if number.is_integer() and _WHOLE.fullmatch(cell) else number

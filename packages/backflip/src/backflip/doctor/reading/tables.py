@@ -1,6 +1,7 @@
 """Columns of tables over env steps, and the trainings that one table holds."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -78,8 +79,10 @@ def _without_numbers(
     first: dict[str, float | str] = {}
     finite = set[str]()
     for row in rows:
-        first = {**row, **first}
-        finite |= {n for n, x in row.items() if not isinstance(x, str) and math.isfinite(x)}
+        if unknown := row.keys() - finite:  # empty for nearly all rows of a long table
+            first = {**row, **first}
+            numbers = {n: x for n in unknown if not isinstance(x := row[n], str)}
+            finite |= {n for n, x in numbers.items() if math.isfinite(x)}
     held = {name: f"`{name}` holds `{str(x)[:MOST_SHOWN]}`" for name, x in first.items()}
     steps, said = held.pop(axis or "", ""), list[str]()
     if steps and axis not in finite:
@@ -93,19 +96,18 @@ def _without_numbers(
 
 def columns(rows: Sequence[Mapping[str, float | str]], axis: str | None) -> dict[str, Logged]:
     """Return the numbers of rows over one of them, or over the numbers of the rows."""
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for number, row in enumerate(rows, 1):
-        at = row.get(axis, math.nan) if axis else number
-        if isinstance(at, str):
-            continue
+    at = [row.get(axis, math.nan) if axis else number for number, row in enumerate(rows, 1)]
+    placed = [(x, row) for x, row in zip(at, rows, strict=True) if not isinstance(x, str)]
+    found = defaultdict[str, tuple[list[int], list[float]]](lambda: ([], []))
+    for number, (_, row) in enumerate(placed):
         for name, value in row.items():
             if not isinstance(value, str):
-                x, y = found.setdefault(name, ([], []))
-                x.append(at)
+                numbers, y = found[name]
+                numbers.append(number)
                 y.append(value)
+    x = np.asarray([x for x, _ in placed], np.float64)
     return {
-        name: Logged(np.asarray(x, np.float64), np.asarray(y, np.float64))
-        for name, (x, y) in found.items()
+        name: Logged(x[numbers], np.asarray(y, np.float64)) for name, (numbers, y) in found.items()
     }
 
 
