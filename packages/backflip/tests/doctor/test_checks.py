@@ -572,7 +572,7 @@ def test_a_mean_of_few_first_episodes_is_no_return_of_the_untrained_policy(episo
     assert "ENV-WORSE" in {one.check.id for one in diagnose(fallen).findings}
 
 
-@pytest.mark.parametrize("library", ["sb3", "rllib", "rsl_rl", "rl_games"])
+@pytest.mark.parametrize("library", ["sb3", "rllib", "rsl_rl", "rl_games", "sample_factory"])
 def test_the_deviation_of_a_return_is_known_from_errors_of_means(library):
     rng = np.random.default_rng(5)
     means = rolling(rng.normal(0.0, 250.0, 40_000), 2_000, library)

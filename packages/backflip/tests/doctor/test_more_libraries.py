@@ -1,4 +1,4 @@
-"""Logs of rsl_rl, skrl, rl_games, Spinning Up, Tianshou and ML-Agents are read in our names."""
+"""Logs of libraries such as rsl_rl, Spinning Up and Sample Factory are read in our names."""
 
 import json
 import math
@@ -450,6 +450,89 @@ def test_ml_agents(tmp_path):
     columns["Policy/Entropy"] = nan_late
     log = only(write_events(tmp_path / "b", of_rows(lambda at: 10_000 * (at + 1), **columns)))
     assert "NN-NAN" in names_of(log)
+
+
+def sample_factory(folder, **columns):
+    """Write what Sample Factory does in `.summary/0`: training and returns in events of their own.
+
+    What concerns the last minibatch is in every other event.
+    """
+    healthy = {
+        "reward/reward": lambda share: 100 * share,
+        "len/len": lambda share: 200 + 400 * share,
+        "perf/_fps": 40_000.0,
+        "perf/_sample_throughput": 10_000.0,
+        "train/loss": lambda share: 0.2 - 0.1 * share,
+        "train/policy_loss": lambda share: -0.001 - 0.001 * share,
+        "train/value_loss": lambda share: 0.2 - 0.1 * share,
+        "train/entropy": lambda share: math.log(9) - share,
+        "train/exploration_loss": -0.006,
+        "train/grad_norm": 4.0,
+        "train/lr": 1e-4,
+        "train/same_policy_fraction": 1.0,
+        "train/kl_divergence": 0.004,
+        "train/fraction_clipped": 0.06,
+        "train/num_sgd_steps": 4.0,
+    }
+    of_last = ("train/kl_divergence", "train/fraction_clipped", "train/num_sgd_steps")
+    rows = []
+    for at, row in enumerate(rows_of(POINTS, **(healthy | columns))):
+        trained = {name: y for name, y in row.items() if name.startswith("train/")}
+        if at % 2:
+            trained = {name: y for name, y in trained.items() if name not in of_last}
+        rows.append((10 * at, 400_000 * at + 4096, trained))
+        others = {name: y for name, y in row.items() if not name.startswith("train/")}
+        rows.append((10 * at + 5, 400_000 * at + 8192, others))
+    return write_events(folder / ".summary" / "0", rows)
+
+
+def test_sample_factory_logs_over_env_steps(tmp_path):
+    sample_factory(tmp_path)
+    log = only(tmp_path)
+    assert (log.library, log.algorithm, log.counts) == ("sample_factory", "ppo", "env steps")
+    assert log.end == 400_000 * (POINTS - 1) + 8192
+    assert log.signals["value_loss"].y[-1] == pytest.approx(0.1), "its weight is the half"
+    assert log.signals["approx_kl"].y[0] == pytest.approx(0.004)
+    assert log.signals["clip_fraction"].y[0] == pytest.approx(0.06)
+    assert log.signals["env_steps_per_second"].y[0] == 40_000
+    assert "grad_norm" not in log.signals, "only the clipped gradient is logged"
+    assert log.settings["actions"] == 9
+    assert (log.unknown, log.notes, names_of(log)) == ((), (), set())
+
+
+def test_the_only_gradient_step_of_an_update_does_not_show_how_far_it_moves(tmp_path):
+    still = {"train/kl_divergence": 0.0, "train/fraction_clipped": 0.0}
+    sample_factory(tmp_path / "one", **still, **{"train/num_sgd_steps": 1.0})
+    log = only(tmp_path / "one")
+    assert log.algorithm == "ppo"
+    assert not {"approx_kl", "clip_fraction"} & log.signals.keys()
+    (note,) = log.notes
+    assert "`train/kl_divergence` and `train/fraction_clipped` left out" in note
+    assert names_of(log) == set()
+    sample_factory(tmp_path / "four", **still)
+    assert {"PI-KL-TINY", "PI-CLIP-NEVER"} & names_of(only(tmp_path / "four"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "check"),
+    [
+        ({"train/loss": nan_late}, "NN-NAN"),
+        ({"reward/reward": nan_late}, "NN-NAN"),
+        ({"train/kl_divergence": 33.0}, "PI-KL-HIGH"),
+        ({"train/fraction_clipped": 0.95}, "PI-CLIP-HIGH"),
+        ({"train/lr": 0.9}, "NN-LR-HIGH"),
+        ({"train/entropy": at_once, "reward/reward": 20.0}, "PI-ENT-EARLY"),
+        ({"reward/reward": lambda share: 100 * (share if share < 0.5 else 0.0)}, "ENV-DROP"),
+    ],
+)
+def test_sample_factory_with_a_mistake_is_a_finding(tmp_path, columns, check):
+    sample_factory(tmp_path, **columns)
+    assert check in names_of(only(tmp_path))
+
+
+def test_sample_factory_with_continuous_actions_has_no_number_of_actions(tmp_path):
+    sample_factory(tmp_path, **{"train/action_stddev_mean": 1.0})
+    assert "actions" not in only(tmp_path).settings
 
 
 def test_a_table_with_names_of_rsl_rl_is_over_iterations(tmp_path):

@@ -475,6 +475,7 @@ def test_the_tables_of_docs_logging_are_those_of_the_code(tmp_path):
         ("spinup", "Spinning Up"),
         ("tianshou", "Tianshou"),
         ("ml-agents", "Unity ML-Agents"),
+        ("sample_factory", "Sample Factory"),
     ):
         part = re.split(r"^### ", PAGE, flags=re.MULTILINE)
         text = next(p for p in part if p.startswith(title))

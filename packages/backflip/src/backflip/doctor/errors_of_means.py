@@ -7,7 +7,7 @@ import numpy as np
 from backflip.doctor.log import Log, Signal, Values
 
 WINDOW = 100  # episodes that libraries average by default
-ROLLING = ("sb3", "rllib", "rsl_rl", "rl_games")  # what is logged there
+ROLLING = ("sb3", "rllib", "rsl_rl", "rl_games", "sample_factory")  # what is logged there
 FIRST = 3  # values that a return is compared with
 QUARTER, NORMAL = 0.25, 3.1383  # of normal values, a quarter is closer than σ / 3.1383 to the mean
 OF_MEDIAN = math.pi / 2.0  # variance of a median over that of a mean of as many normal values

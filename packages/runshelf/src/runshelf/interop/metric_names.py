@@ -17,6 +17,7 @@ from runshelf.interop.metric_tables import (
     ML_AGENTS,
     RL_GAMES,
     RSL_RL,
+    SAMPLE_FACTORY,
     SKRL,
     SPINUP,
     TIANSHOU,
@@ -37,6 +38,7 @@ Library = Literal[
     "spinup",
     "tianshou",
     "ml-agents",
+    "sample_factory",
     "",
 ]
 
@@ -167,6 +169,7 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
     "spinup": SPINUP,
     "tianshou": TIANSHOU,
     "ml-agents": ML_AGENTS,
+    "sample_factory": SAMPLE_FACTORY,
 }
 
 # Properties of a library that its logs do not show.
@@ -179,6 +182,8 @@ REMARKS: Mapping[Library, str] = {
     "spinup": "the gradient's norm is not logged",
     "tianshou": "the KL divergence and the gradient's norm are not logged by PPO",
     "ml-agents": "steps are decisions of all agents; the KL divergence is not logged",
+    "sample_factory": "steps count skipped frames, too; the gradient's norm is logged after "
+    "clipping only",
 }
 # Names that no other library logs together: all of one group are there.
 _OWN_NAMES: Mapping[Library, tuple[frozenset[str], ...]] = {
@@ -200,9 +205,13 @@ _OWN_NAMES: Mapping[Library, tuple[frozenset[str], ...]] = {
         )
     ),
     "ml-agents": (frozenset({"Environment/Cumulative Reward"}),),
+    "sample_factory": (
+        frozenset({"train/same_policy_fraction"}),
+        frozenset({"perf/_sample_throughput"}),
+    ),
 }
 # Libraries whose steps are env steps, in all names that have a meaning.
-_COUNTS_ENV_STEPS = ("sb3", "cleanrl", "rllib", "spinup")
+_COUNTS_ENV_STEPS = ("sb3", "cleanrl", "rllib", "spinup", "sample_factory")
 NO_EPISODES = (
     "no episode is logged: with Gymnasium 1.0 or newer, CleanRL's scripts silently log none"
 )

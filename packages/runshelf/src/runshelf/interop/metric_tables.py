@@ -2,7 +2,7 @@
 
 What a value is was read in the sources of the libraries, whose names are facts; no source was
 copied. Versions: rsl_rl 1.0 to 5.4, skrl 1.0 to 2.0, rl_games 2.0, Spinning Up 0.2, Tianshou 0.5 to
-2.0. ML-Agents is described by its page on TensorBoard.
+2.0, Sample Factory 2.0 to 2.1. ML-Agents is described by its page on TensorBoard.
 """
 
 from collections.abc import Mapping
@@ -278,4 +278,76 @@ ML_AGENTS: Mapping[str, Meaning] = {
     "Policy/Extrinsic Value Estimate": Meaning(
         "", "mean of the decisions since the value before", like="value_mean"
     ),
+}
+
+_TRACKED = f"{WINDOW}, or `stats_avg`"
+_OF_TRACKED = "of the last 100 episodes, or `stats_avg`"
+_ONE = "of one minibatch"
+_BEFORE_STEP = "of the last minibatch, before its gradient step"
+
+SAMPLE_FACTORY: Mapping[str, Meaning] = {
+    "reward/reward": Meaning(
+        "", f"{_TRACKED}; before `reward_scale` and `reward_clip`", like=_RETURN
+    ),
+    "reward/reward_min": Meaning("", _OF_TRACKED),
+    "reward/reward_max": Meaning("", _OF_TRACKED),
+    "len/len": Meaning("", f"{_TRACKED}; with skipped frames", like=_LENGTH),
+    "len/len_min": Meaning("", _OF_TRACKED),
+    "len/len_max": Meaning("", _OF_TRACKED),
+    "policy_stats/avg_true_objective": Meaning(
+        "", f"{_TRACKED}; what the environment names its objective, else the return"
+    ),
+    "train/loss": Meaning("", f"{_ONE}; all terms", like="total_loss"),
+    "train/policy_loss": Meaning("", f"{_ONE}; without entropy", like="policy_loss"),
+    "train/value_loss": Meaning(
+        "",
+        f"{_ONE}, of clipped values; times `value_loss_coeff`, which is 0.5 by default, and "
+        "without ½. Of normalised returns with `normalize_returns`",
+        like="value_loss",
+    ),
+    "train/entropy": Meaning("", _ONE, like="entropy"),
+    "train/exploration_loss": Meaning("", "minus the entropy times `exploration_loss_coeff`"),
+    "train/kl_loss": Meaning("", "the KL divergence times `kl_loss_coeff`"),
+    "train/kl_divergence": Meaning(
+        "",
+        f"{_BEFORE_STEP}; the exact KL divergence from the policy that acted. Left out if an "
+        "update has one gradient step",
+        like=K3,
+    ),
+    "train/kl_divergence_max": Meaning("", _BEFORE_STEP),
+    "train/fraction_clipped": Meaning(
+        "",
+        f"{_BEFORE_STEP}; ratios outside 1 / (1 + ε) and 1 + ε. Left out if an update has one "
+        "gradient step",
+        like="clip_fraction",
+    ),
+    "train/ratio_mean": Meaning("", f"{_BEFORE_STEP}; the mean of abs(ρ - 1)"),
+    "train/ratio_min": Meaning("", _BEFORE_STEP),
+    "train/ratio_max": Meaning("", _BEFORE_STEP),
+    "train/num_sgd_steps": Meaning("", "gradient steps of the update"),
+    "train/grad_norm": Meaning("", "after clipping"),
+    "train/value": Meaning("", f"{_ONE}; of normalised returns with `normalize_returns`"),
+    "train/value_delta": Meaning("", f"{_BEFORE_STEP}; the mean change of the values"),
+    "train/value_delta_max": Meaning("", _BEFORE_STEP),
+    "train/adv_mean": Meaning("", f"{_ONE}; before they are normalised"),
+    "train/adv_std": Meaning("", f"{_ONE}; before they are normalised"),
+    "train/adv_min": Meaning("", f"{_ONE}; before version 2.1 of normalised advantages"),
+    "train/adv_max": Meaning("", f"{_ONE}; before version 2.1 of normalised advantages"),
+    "train/lr": Meaning("learning_rate", ""),
+    "train/actual_lr": Meaning("", "`train/lr`, less where rows do not count"),
+    "train/action_stddev_mean": Meaning("", f"{_ONE}; {_DEVIATION}"),
+    "train/valids_fraction": Meaning("", "share of the rows that count"),
+    "train/same_policy_fraction": Meaning("", "share of the rows that this policy collected"),
+    "train/version_diff_avg": Meaning("", "gradient steps since the rows were collected"),
+    "train/version_diff_min": Meaning("", "gradient steps since the rows were collected"),
+    "train/version_diff_max": Meaning("", "gradient steps since the rows were collected"),
+    "train/max_abs_logprob": Meaning("", "the largest parameter of the distributions of actions"),
+    "train/adam_max_second_moment": Meaning("", "of the optimiser"),
+    "train/act_min": Meaning("", _ONE),
+    "train/act_max": Meaning("", _ONE),
+    "train/env_steps": Meaning("", "env steps until the update before"),
+    "perf/_fps": Meaning(
+        "", "of the newest 10 seconds, of all policies together", like="env_steps_per_second"
+    ),
+    "perf/_sample_throughput": Meaning("", "rows that the policy receives in a second"),
 }

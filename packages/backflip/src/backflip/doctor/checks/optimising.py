@@ -24,7 +24,10 @@ ALWAYS_FINITE = (
     *("q_mean", "value_mean", "advantage_mean", "temperature", "obs_abs_mean", "learning_rate"),
 )
 # Libraries that log a return only when episodes have ended; others log NaN until one does.
-LOG_FINITE_RETURNS = ("sb3", "cleanrl", "monitor", "rsl_rl", "skrl", "rl_games", "spinup")
+LOG_FINITE_RETURNS = (
+    *("sb3", "cleanrl", "monitor", "rsl_rl", "skrl", "rl_games", "spinup"),
+    "sample_factory",
+)
 _GRADIENTS = ("grad_norm", "critic_grad_norm", "value_grad_norm")
 _KARPATHY = "A. Karpathy, Building makemore: log10 of updates over parameters is near -3"
 _TOO_LARGE = {"steps-too-large": 0.7, "reward-scale": 0.4, "value-targets": 0.3}

@@ -14,13 +14,17 @@ FEW_ACTIONS, FEW_NEAR = 10, 0.03
 ROUNDING = 1e-4
 # What a network of action values logs; a table of them explores with an ε, too.
 OF_NETWORKS = ("q_loss", "total_loss", "q_mean", "td_error_abs_mean", "grad_norm")
+# Libraries with no other algorithm that learns from rewards.
+OF_PPO = ("rsl_rl", "sample_factory")
+# Both are measured before a gradient step.
+OF_MOVES = ("approx_kl", "clip_fraction")
 
 
 def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
     """Return the algorithm that logs such signals; None if several do."""
     if "clip_fraction" in signals or ("approx_kl" in signals and "value_loss" in signals):
         return "ppo"
-    if library == "rsl_rl" and "policy_loss" in signals:  # its only one that learns from rewards
+    if library in OF_PPO and "policy_loss" in signals:
         return "ppo"
     if "temperature" in signals and "q_loss" in signals:
         return "sac"
@@ -69,3 +73,23 @@ def with_loss_of_q(library: str, signals: Mapping[str, Signal]) -> Mapping[str, 
         return signals
     rest = {name: one for name, one in signals.items() if name != "total_loss"}
     return {**rest, "q_loss": loss._replace(how="of DQN: the Huber loss")}
+
+
+def without_first_steps(
+    signals: Mapping[str, Signal], steps: Signal
+) -> tuple[Mapping[str, Signal], tuple[str, ...]]:
+    """Return the signals without those of Sample Factory that see no gradient step, and a note.
+
+    It measures how far an update moves the policy in the last minibatch, before its gradient step.
+    If this step is the only one, the policy has not moved: both tell how old the data are.
+
+    Args:
+        signals: by our name.
+        steps: the number of gradient steps of updates.
+    """
+    left_out = [signals[name].logged_as for name in OF_MOVES if name in signals]
+    if not left_out or not np.all(steps.y <= 1):
+        return signals, ()
+    named = " and ".join(f"`{name}`" for name in left_out)
+    note = f"{named} left out: an update has one gradient step, and they are measured before it"
+    return {name: one for name, one in signals.items() if name not in OF_MOVES}, (note,)

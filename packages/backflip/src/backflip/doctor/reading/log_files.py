@@ -17,8 +17,9 @@ from backflip.doctor.reading.guessing import (
     number_of_actions,
     with_action_values,
     with_loss_of_q,
+    without_first_steps,
 )
-from backflip.doctor.reading.naming import Logged, named
+from backflip.doctor.reading.naming import Logged, Named, named
 from backflip.doctor.reading.saved_models import unneeded_mib
 from backflip.doctor.reading.single_returns import monitored, unrolled
 from backflip.doctor.reading.spinup_files import PROGRESS, is_spinup, spinup_settings
@@ -48,13 +49,14 @@ _TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MOST_TABLES = 1_000
 _CONSTANTS = {"clip_range": "train/clip_range"}  # settings by the series that log them
-# Of continuous actions; Stable-Baselines3 and skrl log it of these only.
+# Of continuous actions; Stable-Baselines3, skrl and Sample Factory log it of these only.
 DEVIATIONS = (
-    *("train/std", "Policy / Standard deviation"),
+    *("train/std", "Policy / Standard deviation", "train/action_stddev_mean"),
     *("Policy/mean_std", "Policy/mean_noise_std"),
 )
 _RUNTIME = "_runtime"  # seconds since the start, as W&B names them
 _COUNT = "time/episodes"  # until each line, of Stable-Baselines3
+_GRADIENT_STEPS = "train/num_sgd_steps"  # of an update, of Sample Factory
 READABLE = (
     "event files of TensorBoard (`*tfevents*`), files of W&B (`*.wandb`), and CSV files (`.csv`, "
     "`.tsv` and `.txt`, also with `.gz`)"
@@ -242,9 +244,7 @@ def _log(
     found = named(logged, mapping)
     about = parse_folder_name(source or LogFolder(path.parent, [path.name]))
     config = {**_constants(logged), **about.config, **settings}
-    signals = with_loss_of_q(found.library, with_action_values(found.library, found.signals))
-    if _COUNT in logged:
-        signals = unrolled(signals, Signal(*logged[_COUNT], _COUNT))
+    signals, said = _meant(found, logged)
     actions = None if any(name in logged for name in DEVIATIONS) else number_of_actions(signals)
     if actions is not None:
         config.setdefault("actions", actions)
@@ -261,9 +261,21 @@ def _log(
             about.env or config.get("env_id"),
             config,
             float(planned) if isinstance(planned, int | float) else math.nan,
-            (*notes, *found.notes),
+            (*notes, *found.notes, *said),
         )
     )
+
+
+def _meant(
+    found: Named, logged: Mapping[str, Logged]
+) -> tuple[Mapping[str, Signal], tuple[str, ...]]:
+    """Return the signals as their library means them, and notes on those that are left out."""
+    signals = with_loss_of_q(found.library, with_action_values(found.library, found.signals))
+    if _COUNT in logged:
+        signals = unrolled(signals, Signal(*logged[_COUNT], _COUNT))
+    if found.library == "sample_factory" and _GRADIENT_STEPS in logged:
+        return without_first_steps(signals, Signal(*logged[_GRADIENT_STEPS], _GRADIENT_STEPS))
+    return signals, ()
 
 
 def _constants(logged: Mapping[str, Logged]) -> dict[str, Any]:
