@@ -18,6 +18,8 @@ from backflip.doctor.report import in_words, to_json
 from runshelf.errors import UsageError
 from runshelf.interop.event_files import scalar_event, version_event
 from runshelf.interop.import_logs import import_path
+from runshelf.interop.import_tables import import_tables
+from runshelf.store.metrics import read_metrics
 from runshelf.store.run import RunInfo
 
 POINTS = 60
@@ -533,6 +535,116 @@ def test_sample_factory_with_a_mistake_is_a_finding(tmp_path, columns, check):
 def test_sample_factory_with_continuous_actions_has_no_number_of_actions(tmp_path):
     sample_factory(tmp_path, **{"train/action_stddev_mean": 1.0})
     assert "actions" not in only(tmp_path).settings
+
+
+def of_torchrl(**columns):
+    """Return the rows of TorchRL's PPO: over frames, with a row for each collection."""
+    healthy = {
+        "train/reward": lambda share: 100 * share,
+        "train/episode_length": lambda share: 50 + 100 * share,
+        "train/loss_objective": lambda share: -0.01 - 0.001 * share,
+        "train/loss_critic": lambda share: 2.0 - share,
+        "train/loss_entropy": -0.01,
+        "train/lr": lambda share: 3e-4 * (1 - 0.9 * share),
+        "train/clip_epsilon": 0.2,
+        "time/speed": 3000.0,
+        "time/collecting": 0.5,
+    }
+    return of_rows(lambda at: 2048 * (at + 1), **(healthy | columns))
+
+
+def test_torchrl_logs_over_frames(tmp_path):
+    log = only(write_events(tmp_path, of_torchrl()))
+    assert (log.library, log.algorithm, log.counts) == ("torchrl", "ppo", "env steps")
+    assert log.end == log.signals["seconds"].x[-1] == 2048 * POINTS
+    assert log.signals["episode_return_mean"].logged_as == "train/reward"
+    assert log.signals["value_loss"].y[-1] == 0.5
+    assert log.settings["clip_range"] == pytest.approx(0.2)
+    assert "entropy" not in log.signals, "its loss has a weight that is not known"
+    assert "env_steps_per_second" not in log.signals, "what is logged is a moving mean"
+    assert (log.unknown, log.notes, names_of(log)) == (("time/collecting",), (), set())
+
+
+@pytest.mark.parametrize(
+    ("columns", "check"),
+    [
+        ({"train/loss_objective": nan_late}, "NN-NAN"),
+        ({"train/reward": nan_late}, "NN-NAN"),
+        ({"train/lr": 0.9}, "NN-LR-HIGH"),
+        ({"train/reward": lambda share: 100 * (share if share < 0.5 else 0.0)}, "ENV-DROP"),
+    ],
+)
+def test_torchrl_with_a_mistake_is_a_finding(tmp_path, columns, check):
+    assert check in names_of(only(write_events(tmp_path, of_torchrl(**columns))))
+
+
+def test_torchrl_with_action_values(tmp_path):
+    common = {"train/q_loss": 0.5, "time/speed": 900.0}
+    sac = {"train/reward": 1.0, "train/actor_loss": -20.0, "train/alpha": 0.1}
+    sac |= {"train/alpha_loss": -0.2, "train/entropy": lambda share: 4.0 - share}
+    log = only(write_events(tmp_path / "a", of_rows(lambda at: 1000 * at, **common, **sac)))
+    assert (log.algorithm, log.signals["temperature"].y[0]) == ("sac", pytest.approx(0.1))
+    assert (log.signals["entropy"].y[-1], log.unknown) == (3.0, ())
+    dqn = {"train/episode_reward": 1.0, "train/q_values": 9.0, "train/epsilon": 0.1}
+    log = only(write_events(tmp_path / "b", of_rows(lambda at: 1000 * at, **common, **dqn)))
+    assert (log.algorithm, log.signals["q_mean"].y[0]) == ("dqn", 9.0)
+    ddpg = {"train/loss_value": 0.5, "train/loss_actor": -3.0, "time/speed": 900.0}
+    log = only(write_events(tmp_path / "c", of_rows(lambda at: 1000 * at, **ddpg)))
+    assert (log.library, log.signals["q_loss"].y[0]) == ("torchrl", 0.5)
+
+
+@pytest.mark.parametrize("axis", ["train/step", "trainer/step"])
+def test_torchrl_in_files_of_wandb_is_over_the_steps_that_it_logs(tmp_path, axis):
+    """Older versions give each name a row of its own."""
+    rows, each = [], axis == "trainer/step"
+    for at, (_, step, row) in enumerate(of_torchrl()):
+        of_row = [{name: y} for name, y in row.items()] if each else [row]
+        rows += [
+            {"_step": len(rows) + n, "_runtime": 1.0 * at, axis: step, **one}
+            for n, one in enumerate(of_row)
+        ]
+    wandb_file(tmp_path / "logs" / "run-x.wandb", rows, "walk")
+    log = only(tmp_path / "logs")
+    assert (log.library, log.counts, log.end) == ("torchrl", "env steps", 2048 * POINTS)
+    assert log.signals["seconds"].x[-1] == 2048 * POINTS
+    assert (log.unknown, names_of(log)) == (("time/collecting",), set())
+    (ulid,) = import_tables(tmp_path, tmp_path / "logs", argv=[], say=print)
+    records = read_metrics(tmp_path / "runs" / ulid).records
+    assert records[-1]["env_steps"] == 2048 * POINTS
+
+
+def test_steps_that_torchrl_logs_with_videos_alone_are_not_those_of_all(tmp_path):
+    rows = [{"_step": step, **row} for _, step, row in of_torchrl()]
+    rows.insert(30, {"_step": rows[29]["_step"], "trainer/step": 3})
+    wandb_file(tmp_path / "run-x.wandb", rows, "walk")
+    log = only(tmp_path)
+    assert (log.end, len(log.signals["policy_loss"].x)) == (2048 * POINTS, POINTS)
+
+
+def write_scalars(folder, rows):
+    """Write what TorchRL's CSVLogger does: a file for each name, without a line of names."""
+    for _, step, row in rows:
+        for name, y in row.items():
+            path = folder / "scalars" / f"{name}.csv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a") as file:
+                file.write(f"{step},{y}\n")
+    return folder
+
+
+def test_files_of_single_names_are_one_log(tmp_path):
+    write_scalars(tmp_path / "one", of_torchrl())
+    write_scalars(tmp_path / "two", of_torchrl(**{"train/lr": nan_late}))
+    with (tmp_path / "one" / "scalars" / "train" / "lr.csv").open("a") as file:
+        file.write("124928,1")
+    (tmp_path / "scalars").mkdir()
+    write_csv(tmp_path / "scalars" / "a.csv", rows_of(env_steps=lambda share: share, entropy=0.5))
+    named, one, two = logs_in(tmp_path, {})
+    assert (named.library, list(named.signals)) == ("unknown", ["env_steps", "entropy"])
+    assert (one.library, one.counts, one.end) == ("torchrl", "env steps", 2048 * POINTS)
+    assert one.name.endswith("one/scalars")
+    assert (one.unknown, one.notes, names_of(one)) == (("time/collecting",), (), set())
+    assert "NN-NAN" in names_of(two)
 
 
 def test_a_table_with_names_of_rsl_rl_is_over_iterations(tmp_path):

@@ -476,6 +476,7 @@ def test_the_tables_of_docs_logging_are_those_of_the_code(tmp_path):
         ("tianshou", "Tianshou"),
         ("ml-agents", "Unity ML-Agents"),
         ("sample_factory", "Sample Factory"),
+        ("torchrl", "TorchRL"),
     ):
         part = re.split(r"^### ", PAGE, flags=re.MULTILINE)
         text = next(p for p in part if p.startswith(title))

@@ -11,7 +11,12 @@ from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import read_csv
 from runshelf.interop.log_folders import LogFolder, Say
 from runshelf.interop.log_survey import parse_folder_name, text_of
-from runshelf.interop.metric_names import counts_other_steps, library_of, normaliser
+from runshelf.interop.metric_names import (
+    OWN_STEPS,
+    counts_other_steps,
+    library_of,
+    normaliser,
+)
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
@@ -100,7 +105,7 @@ def _csv_files(path: Path) -> list[Path]:
 def _of_wandb(path: Path) -> Table:
     log = read_wandb(path)
     names = {name for row in log.rows for name in row}
-    axis = steps_column(names) or "_step"
+    axis = wandb_steps(log.rows)
     place = _place_of(names, axis)
     rows: list[dict[str, int | float]] = []
     steps: int | float | None = None
@@ -133,9 +138,22 @@ def steps_column(names: Collection[str]) -> str:
     return next((found[name] for name in STEPS if name in found), "")
 
 
+def wandb_steps(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what rows of W&B are over: a column of env steps, or W&B's own `_step`.
+
+    A library's own name counts if most rows have it: TorchRL 0.10 logs one with videos only.
+    """
+    names = {name for row in rows for name in row}
+    own = OWN_STEPS.get(library_of(names), ())
+    in_most = (name for name in own if 2 * sum(name in row for row in rows) > len(rows))
+    return steps_column(names) or next(in_most, "_step")
+
+
 def _place_of(names: Iterable[str], axis: str) -> str:
     """Return our name of an axis: `env_steps`, or `step` if it counts something else."""
-    is_of_env = axis.lower() in STEPS and not counts_other_steps(library_of(names))
+    library = library_of(names)
+    known = (*STEPS, *OWN_STEPS.get(library, ()))
+    is_of_env = axis.lower() in known and not counts_other_steps(library)
     return "env_steps" if is_of_env else "step"
 
 

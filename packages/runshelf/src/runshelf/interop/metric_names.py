@@ -21,6 +21,7 @@ from runshelf.interop.metric_tables import (
     SKRL,
     SPINUP,
     TIANSHOU,
+    TORCHRL,
     Meaning,
 )
 from runshelf.interop.metric_tables import WINDOW as _WINDOW
@@ -39,6 +40,7 @@ Library = Literal[
     "tianshou",
     "ml-agents",
     "sample_factory",
+    "torchrl",
     "",
 ]
 
@@ -170,6 +172,7 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
     "tianshou": TIANSHOU,
     "ml-agents": ML_AGENTS,
     "sample_factory": SAMPLE_FACTORY,
+    "torchrl": TORCHRL,
 }
 
 # Properties of a library that its logs do not show.
@@ -184,6 +187,8 @@ REMARKS: Mapping[Library, str] = {
     "ml-agents": "steps are decisions of all agents; the KL divergence is not logged",
     "sample_factory": "steps count skipped frames, too; the gradient's norm is logged after "
     "clipping only",
+    "torchrl": "in Atari's games, steps count skipped frames, too; the KL divergence and the "
+    "gradient's norm are not logged",
 }
 # Names that no other library logs together: all of one group are there.
 _OWN_NAMES: Mapping[Library, tuple[frozenset[str], ...]] = {
@@ -209,9 +214,16 @@ _OWN_NAMES: Mapping[Library, tuple[frozenset[str], ...]] = {
         frozenset({"train/same_policy_fraction"}),
         frozenset({"perf/_sample_throughput"}),
     ),
+    "torchrl": (
+        frozenset({"train/loss_objective"}),
+        frozenset({"train/loss_value", "time/speed"}),
+        *(frozenset({"train/q_loss", name}) for name in ("time/speed", "train/sampling_time")),
+    ),
 }
 # Libraries whose steps are env steps, in all names that have a meaning.
-_COUNTS_ENV_STEPS = ("sb3", "cleanrl", "rllib", "spinup", "sample_factory")
+_COUNTS_ENV_STEPS = ("sb3", "cleanrl", "rllib", "spinup", "sample_factory", "torchrl")
+# What W&B's files of a library have for env steps, the surest name first, besides usual names.
+OWN_STEPS: Mapping[Library, tuple[str, ...]] = {"torchrl": ("train/step", "trainer/step")}
 NO_EPISODES = (
     "no episode is logged: with Gymnasium 1.0 or newer, CleanRL's scripts silently log none"
 )

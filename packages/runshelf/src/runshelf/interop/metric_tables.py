@@ -2,7 +2,8 @@
 
 What a value is was read in the sources of the libraries, whose names are facts; no source was
 copied. Versions: rsl_rl 1.0 to 5.4, skrl 1.0 to 2.0, rl_games 2.0, Spinning Up 0.2, Tianshou 0.5 to
-2.0, Sample Factory 2.0 to 2.1. ML-Agents is described by its page on TensorBoard.
+2.0, Sample Factory 2.0 to 2.1, TorchRL 0.5 to 0.13. ML-Agents is described by its page on
+TensorBoard.
 """
 
 from collections.abc import Mapping
@@ -350,4 +351,54 @@ SAMPLE_FACTORY: Mapping[str, Meaning] = {
         "", "of the newest 10 seconds, of all policies together", like="env_steps_per_second"
     ),
     "perf/_sample_throughput": Meaning("", "rows that the policy receives in a second"),
+}
+
+_ENDED = "of the episodes that ended in the newest collection, with exploration"
+_UPDATES = "mean over the updates of the newest collection"
+_MINUS_Q = "minus the mean action value"
+
+TORCHRL: Mapping[str, Meaning] = {
+    "train/reward": Meaning("", f"mean {_ENDED}", like=_RETURN),
+    "train/episode_reward": Meaning(
+        "",
+        f"of DQN: mean {_ENDED}; in Atari's games of the signs of the rewards",
+        like=_RETURN,
+    ),
+    "train/episode_length": Meaning(
+        "", f"mean {_ENDED}; without the frames that Atari's games skip", like=_LENGTH
+    ),
+    "eval/reward": Meaning("", _TESTS),
+    "test/reward": Meaning("", _TESTS),
+    "train/loss_objective": Meaning("", f"{_MINIBATCHES}; without entropy", like="policy_loss"),
+    "train/loss_critic": Meaning(
+        "", f"{_MINIBATCHES}; times `critic_coeff`, without ½", 0.5, "value_loss"
+    ),
+    "train/loss_entropy": Meaning("", "minus the entropy times `entropy_coeff`"),
+    "train/lr": Meaning("learning_rate", ""),
+    "train/clip_epsilon": Meaning("", "a setting, which may fall"),
+    "train/q_loss": Meaning(
+        "", f"{_UPDATES}; of SAC and TD3 a sum over the critics", like="q_loss"
+    ),
+    "train/loss_value": Meaning("", f"of DDPG: {_UPDATES}", like="q_loss"),
+    "train/q_values": Meaning("", "of the rows of the newest collection", like="q_mean"),
+    "train/epsilon": Meaning("epsilon", ""),
+    "train/actor_loss": Meaning(
+        "", f"of SAC: {_UPDATES}; {_MINUS_Q}, with the bonus for entropy", like="policy_loss"
+    ),
+    "train/a_loss": Meaning("", f"of TD3: {_UPDATES}; {_MINUS_Q}, {_CRITIC}", like="policy_loss"),
+    "train/loss_actor": Meaning("", f"of DDPG: {_UPDATES}; {_MINUS_Q}", like="policy_loss"),
+    "train/alpha": Meaning("temperature", ""),
+    "train/alpha_loss": Meaning("", "of SAC's coefficient"),
+    "train/entropy": Meaning(
+        "",
+        "of SAC, of the newest update: by the log-probabilities of drawn actions",
+        like="entropy",
+    ),
+    "time/speed": Meaning("", "steps in a second, a moving mean"),
+    "train/sampling_time": Meaning("", "seconds"),
+    "train/training_time": Meaning("", "seconds"),
+    "train/step": Meaning("env_steps", ""),
+    "trainer/step": Meaning("env_steps", ""),
+    "eval/step": Meaning("", "the same as `train/step`"),
+    "time/step": Meaning("", "the same as `train/step`"),
 }

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from backflip.doctor.reading.guessing import (
 )
 from backflip.doctor.reading.naming import Logged, Named, named
 from backflip.doctor.reading.saved_models import unneeded_mib
+from backflip.doctor.reading.scalar_files import scalars_in
 from backflip.doctor.reading.single_returns import monitored, unrolled
 from backflip.doctor.reading.spinup_files import PROGRESS, is_spinup, spinup_settings
 from backflip.doctor.reading.step_counts import has_own_axis, placed, with_updates_by_clock
@@ -36,6 +38,7 @@ from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import read_csv
 from runshelf.interop.event_columns import Column
 from runshelf.interop.event_files import Settings
+from runshelf.interop.import_tables import wandb_steps
 from runshelf.interop.log_folders import LogFolder, NoLogs, find_log_folders, without_unreadable
 from runshelf.interop.log_survey import columns_of, parse_folder_name, text_of
 from runshelf.interop.metric_names import library_of
@@ -48,7 +51,8 @@ from runshelf.snapshot.command_settings import parse_value
 _TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _MOST_TABLES = 1_000
-_CONSTANTS = {"clip_range": "train/clip_range"}  # settings by the series that log them
+# The clip range of PPO, of Stable-Baselines3 and of TorchRL: a setting, if it is constant.
+_CLIP_RANGES = ("train/clip_range", "train/clip_epsilon")
 # Of continuous actions; Stable-Baselines3, skrl and Sample Factory log it of these only.
 DEVIATIONS = (
     *("train/std", "Policy / Standard deviation", "train/action_stddev_mean"),
@@ -110,14 +114,28 @@ def _is_table(name: str, endings: tuple[str, ...]) -> bool:
 
 
 def _of_tables(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[Log]:
-    """Return the log of each CSV file in a folder; those that cannot be read are noted."""
-    found = list[Log]()
+    """Return the log of each CSV file in a folder; those that cannot be read are noted.
+
+    Files of one name each, in a folder `scalars`, are one log.
+    """
+    found, folders = list[Log](), defaultdict[Path, dict[str, Logged]](dict)
     for file in _tables(path):
+        scalars = scalars_in(file)
+        if scalars is not None:
+            folders[scalars.folder][scalars.name] = scalars.logged
+            continue
         try:
             found += _of_table(file, mapping)
         except DamagedFile as error:
             notes.append(str(error))
-    return found
+    return [*found, *(_of_scalars(at, logged, mapping) for at, logged in folders.items())]
+
+
+def _of_scalars(folder: Path, logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Log:
+    in_env_steps = placed(logged, mapping)
+    notes = list(in_env_steps.notes)
+    log = _log(folder, str(folder), in_env_steps.logged, {}, notes, mapping)
+    return replace(log, counts=in_env_steps.counts)
 
 
 def _tables(path: Path) -> list[Path]:
@@ -185,7 +203,7 @@ def _with_seconds(log: Log, times: Logged | None, logged_as: str) -> Log:
 
 def _of_wandb_rows(rows: list[dict[str, float]], mapping: Mapping[str, str]) -> dict[str, Logged]:
     """Return columns over env steps; a row without env steps has those of the row before."""
-    axis = steps_of({name for row in rows for name in row}, mapping) or "_step"
+    axis = steps_of({name for row in rows for name in row}, mapping) or wandb_steps(rows)
     at = math.nan
     for row in rows:
         at = row.setdefault(axis, at)
@@ -249,7 +267,8 @@ def _log(
     if actions is not None:
         config.setdefault("actions", actions)
     written = _algorithm(about.algorithm or config.get("exp_name"))
-    algorithm = written or algorithm_of(found.library, signals)
+    clips = "ppo" if any(name in logged for name in _CLIP_RANGES) else None
+    algorithm = written or algorithm_of(found.library, signals) or clips
     planned = config.get("total_timesteps")
     return with_settings(
         Log(
@@ -279,9 +298,9 @@ def _meant(
 
 
 def _constants(logged: Mapping[str, Logged]) -> dict[str, Any]:
-    """Return settings that a library logs as series, by its names; only of those that stay."""
-    found = {name: logged[series].y for name, series in _CONSTANTS.items() if series in logged}
-    return {name: float(y[0]) for name, y in found.items() if len(y) and np.all(y == y[0])}
+    """Return settings that a library logs as series; only of those that stay."""
+    y = next((logged[series].y for series in _CLIP_RANGES if series in logged), np.zeros(0))
+    return {"clip_range": float(y[0])} if len(y) and np.all(y == y[0]) else {}
 
 
 def _algorithm(name: object) -> str | None:
