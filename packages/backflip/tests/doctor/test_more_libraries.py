@@ -647,6 +647,85 @@ def test_files_of_single_names_are_one_log(tmp_path):
     assert "NN-NAN" in names_of(two)
 
 
+def dopamine(folder, *, each=1000, losses=True, **columns):
+    """Write what Dopamine's DQN does: returns over iterations, and losses over env steps.
+
+    Losses begin with the third iteration, twice in each; evaluation takes as long as training.
+    """
+    healthy = {
+        "Train/NumEpisodes": 20.0,
+        "Train/AverageReturns": lambda share: 20 + 180 * share,
+        "Train/AverageStepsPerSecond": 500.0,
+        "Eval/NumEpisodes": 5.0,
+        "Eval/AverageReturns": lambda share: 20 + 180 * share,
+    }
+    loss = columns.pop("HuberLoss", lambda share: 1.0 - 0.5 * share)
+    rows = []
+    for at, row in enumerate(rows_of(POINTS, **(healthy | columns))):
+        for half in (1, 2) if losses and at > 1 else ():
+            step = each * at + half * each // 2
+            rows.append((4 * at + half, step, {"HuberLoss": loss(step / each / POINTS)}))
+        rows.append((4 * at + 3.9, at, row))
+    return write_events(folder, rows)
+
+
+def test_dopamine_logs_iterations_which_the_clock_places_among_its_losses(tmp_path):
+    log = only(dopamine(tmp_path))
+    assert (log.library, log.algorithm, log.counts) == ("dopamine", "dqn", "env steps")
+    returns = log.signals["episode_return_mean"]
+    assert returns.logged_as == "Train/AverageReturns"
+    ends = 1000.0 * np.arange(4, POINTS)
+    assert np.all(np.abs(returns.x[-len(ends) - 1 : -1] - ends) < 500)
+    assert log.end == returns.x[-1] == 1000 * POINTS
+    assert log.signals["episodes"].y[-1] == 20
+    assert log.signals["q_loss"].y[-1] == pytest.approx(0.5)
+    assert log.signals["seconds"].x[-1] == log.end
+    assert any("by the times of the events" in note for note in log.notes)
+    assert (log.unknown, names_of(log)) == ((), set())
+
+
+def test_dopamine_without_losses_is_over_iterations_and_says_so(tmp_path):
+    log = only(dopamine(tmp_path, losses=False))
+    assert (log.library, log.algorithm, log.counts) == ("dopamine", None, "iterations")
+    assert log.end == POINTS - 1
+    (note,) = log.notes
+    assert "steps are iterations" in note
+    assert names_of(log) == set()
+
+
+@pytest.mark.parametrize(
+    ("columns", "check"),
+    [
+        ({"HuberLoss": nan_late}, "NN-NAN"),
+        ({"HuberLoss": lambda share: 1e9 * share}, "Q-LOSS"),
+        ({"Train/AverageReturns": nan_late}, "NN-NAN"),
+        ({"Train/AverageReturns": lambda share: 200 * (share if share < 0.5 else 0)}, "ENV-DROP"),
+    ],
+)
+def test_dopamine_with_a_mistake_is_a_finding(tmp_path, columns, check):
+    assert check in names_of(only(dopamine(tmp_path, **columns)))
+
+
+def test_a_cross_entropy_is_no_error_of_action_values(tmp_path):
+    """Its size says nothing about returns, which are tiny here."""
+    columns = {"Train/AverageReturns": 1e-3, "Train/NumEpisodes": 20.0, "CrossEntropyLoss": 4.0}
+    log = only(write_events(tmp_path, of_rows(lambda at: 500 * at, **columns)))
+    assert "q_loss" not in log.signals
+    assert "Q-LOSS" not in names_of(with_facts(log, {"algorithm": "dqn"}))
+    columns["CrossEntropyLoss"] = nan_late
+    log = only(write_events(tmp_path / "b", of_rows(lambda at: 500 * at, **columns)))
+    assert "NN-NAN" in names_of(log)
+
+
+@pytest.mark.parametrize(
+    ("column", "algorithm"), [("Values/Alpha", "sac"), ("Losses/Entropy", "ppo")]
+)
+def test_algorithms_of_dopamine_are_recognised(tmp_path, column, algorithm):
+    columns = {"Train/AverageReturns": 1.0, "Train/NumEpisodes": 9.0, "Losses/Actor": 0.5}
+    log = only(write_events(tmp_path, of_rows(lambda at: at, **columns, **{column: 0.5})))
+    assert log.algorithm == algorithm
+
+
 def test_a_table_with_names_of_rsl_rl_is_over_iterations(tmp_path):
     rows = rows_of(Step=lambda share: round(share * 60), **{"Perf/total_fps": 9, "Loss/value": 1})
     path = write_csv(tmp_path / "a.csv", rows)

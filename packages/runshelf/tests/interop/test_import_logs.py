@@ -477,6 +477,7 @@ def test_the_tables_of_docs_logging_are_those_of_the_code(tmp_path):
         ("ml-agents", "Unity ML-Agents"),
         ("sample_factory", "Sample Factory"),
         ("torchrl", "TorchRL"),
+        ("dopamine", "Dopamine"),
     ):
         part = re.split(r"^### ", PAGE, flags=re.MULTILINE)
         text = next(p for p in part if p.startswith(title))

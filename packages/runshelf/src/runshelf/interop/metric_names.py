@@ -12,8 +12,8 @@ No source was copied.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from runshelf.interop.metric_tables import K3 as _K3
 from runshelf.interop.metric_tables import (
+    DOPAMINE,
     ML_AGENTS,
     RL_GAMES,
     RSL_RL,
@@ -24,6 +24,7 @@ from runshelf.interop.metric_tables import (
     TORCHRL,
     Meaning,
 )
+from runshelf.interop.metric_tables import K3 as _K3
 from runshelf.interop.metric_tables import WINDOW as _WINDOW
 
 Number = int | float
@@ -41,6 +42,7 @@ Library = Literal[
     "ml-agents",
     "sample_factory",
     "torchrl",
+    "dopamine",
     "",
 ]
 
@@ -173,6 +175,7 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
     "ml-agents": ML_AGENTS,
     "sample_factory": SAMPLE_FACTORY,
     "torchrl": TORCHRL,
+    "dopamine": DOPAMINE,
 }
 
 # Properties of a library that its logs do not show.
@@ -188,6 +191,8 @@ REMARKS: Mapping[Library, str] = {
     "sample_factory": "steps count skipped frames, too; the gradient's norm is logged after "
     "clipping only",
     "torchrl": "in Atari's games, steps count skipped frames, too; the KL divergence and the "
+    "gradient's norm are not logged",
+    "dopamine": "returns are over iterations, losses over env steps; the KL divergence and the "
     "gradient's norm are not logged",
 }
 # Names that no other library logs together: all of one group are there.
@@ -219,6 +224,7 @@ _OWN_NAMES: Mapping[Library, tuple[frozenset[str], ...]] = {
         frozenset({"train/loss_value", "time/speed"}),
         *(frozenset({"train/q_loss", name}) for name in ("time/speed", "train/sampling_time")),
     ),
+    "dopamine": (frozenset({"Train/AverageReturns", "Train/NumEpisodes"}),),
 }
 # Libraries whose steps are env steps, in all names that have a meaning.
 _COUNTS_ENV_STEPS = ("sb3", "cleanrl", "rllib", "spinup", "sample_factory", "torchrl")

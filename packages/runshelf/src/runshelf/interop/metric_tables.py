@@ -2,8 +2,8 @@
 
 What a value is was read in the sources of the libraries, whose names are facts; no source was
 copied. Versions: rsl_rl 1.0 to 5.4, skrl 1.0 to 2.0, rl_games 2.0, Spinning Up 0.2, Tianshou 0.5 to
-2.0, Sample Factory 2.0 to 2.1, TorchRL 0.5 to 0.13. ML-Agents is described by its page on
-TensorBoard.
+2.0, Sample Factory 2.0 to 2.1, TorchRL 0.5 to 0.13, Dopamine 2.0 to 4.1. ML-Agents is described by
+its page on TensorBoard.
 """
 
 from collections.abc import Mapping
@@ -401,4 +401,48 @@ TORCHRL: Mapping[str, Meaning] = {
     "trainer/step": Meaning("env_steps", ""),
     "eval/step": Meaning("", "the same as `train/step`"),
     "time/step": Meaning("", "the same as `train/step`"),
+}
+
+_OF_TRAINING = "of the iteration, with exploration"
+_OF_EVALUATION = "of evaluation, which does not train"
+_WHOLE = f"{_ONE}; the whole loss"
+
+DOPAMINE: Mapping[str, Meaning] = {
+    "Train/AverageReturns": Meaning(
+        "", f"mean of the episodes {_OF_TRAINING}; before rewards are clipped", like=_RETURN
+    ),
+    "Train/NumEpisodes": Meaning("", "of the iteration", like="episodes"),
+    "Train/AverageStepsPerSecond": Meaning(
+        "", "of the iteration, without evaluation", like="env_steps_per_second"
+    ),
+    "Eval/AverageReturns": Meaning("", _OF_EVALUATION),
+    "Eval/NumEpisodes": Meaning("", _OF_EVALUATION),
+    "HuberLoss": Meaning(
+        "", f"of DQN, {_ONE}; by default the mean squared error, without ½", like="q_loss"
+    ),
+    "Losses/HuberLoss": Meaning("", f"of DQN in TensorFlow, {_ONE}", like="q_loss"),
+    "CrossEntropyLoss": Meaning("", f"of Rainbow, {_WHOLE}", like="total_loss"),
+    "Losses/CrossEntropyLoss": Meaning("", f"of Rainbow, {_WHOLE}", like="total_loss"),
+    "QuantileLoss": Meaning("", f"of quantiles, {_WHOLE}", like="total_loss"),
+    "Losses/QuantileLoss": Meaning("", f"of quantiles, {_WHOLE}", like="total_loss"),
+    "Loss": Meaning("", f"in `metrics/tensorboard`: {_WHOLE}", like="total_loss"),
+    "Losses/Combined": Meaning("", f"of PPO: {_MINIBATCHES}; all terms", like="total_loss"),
+    "Losses/Actor": Meaning(
+        "",
+        f"of PPO: {_MINIBATCHES}; without entropy. Of SAC, {_ONE}: minus the mean action value, "
+        "with the bonus for entropy",
+        like="policy_loss",
+    ),
+    "Losses/Critic": Meaning("", "of PPO of the values, with ½; of SAC a sum over the critics"),
+    "Losses/Entropy": Meaning(
+        "",
+        f"of PPO: {_MINIBATCHES}; the entropy itself, of actions before they are squashed",
+        like="entropy",
+    ),
+    "Losses/Alpha": Meaning("", "of SAC's coefficient"),
+    "Values/Alpha": Meaning("temperature", ""),
+    "Values/CriticValues1": Meaning("", f"{_ONE}, {_CRITIC}", like="q_mean"),
+    "Values/CriticValues2": Meaning("", f"{_ONE}, of the second critic"),
+    "Values/TargetValues1": Meaning("", "of the next states, by the target network"),
+    "Values/TargetValues2": Meaning("", "of the next states, by the target network"),
 }

@@ -26,7 +26,7 @@ ALWAYS_FINITE = (
 # Libraries that log a return only when episodes have ended; others log NaN until one does.
 LOG_FINITE_RETURNS = (
     *("sb3", "cleanrl", "monitor", "rsl_rl", "skrl", "rl_games", "spinup"),
-    *("sample_factory", "torchrl"),
+    *("sample_factory", "torchrl", "dopamine"),
 )
 _GRADIENTS = ("grad_norm", "critic_grad_norm", "value_grad_norm")
 _KARPATHY = "A. Karpathy, Building makemore: log10 of updates over parameters is near -3"

@@ -16,12 +16,16 @@ ROUNDING = 1e-4
 OF_NETWORKS = ("q_loss", "total_loss", "q_mean", "td_error_abs_mean", "grad_norm")
 # Libraries with no other algorithm that learns from rewards.
 OF_PPO = ("rsl_rl", "sample_factory")
+# Dopamine's algorithms by signals that no other of them logs.
+OF_DOPAMINE = {"q_loss": "dqn", "temperature": "sac", "entropy": "ppo"}
 # Both are measured before a gradient step.
 OF_MOVES = ("approx_kl", "clip_fraction")
 
 
 def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
     """Return the algorithm that logs such signals; None if several do."""
+    if library == "dopamine":
+        return next((one for name, one in OF_DOPAMINE.items() if name in signals), None)
     if "clip_fraction" in signals or ("approx_kl" in signals and "value_loss" in signals):
         return "ppo"
     if library in OF_PPO and "policy_loss" in signals:

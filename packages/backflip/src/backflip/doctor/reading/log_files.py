@@ -25,7 +25,7 @@ from backflip.doctor.reading.saved_models import unneeded_mib
 from backflip.doctor.reading.scalar_files import scalars_in
 from backflip.doctor.reading.single_returns import monitored, unrolled
 from backflip.doctor.reading.spinup_files import PROGRESS, is_spinup, spinup_settings
-from backflip.doctor.reading.step_counts import has_own_axis, placed, with_updates_by_clock
+from backflip.doctor.reading.step_counts import has_own_axis, placed, with_steps_by_clock
 from backflip.doctor.reading.tables import (
     OF_MONITOR,
     columns,
@@ -321,7 +321,7 @@ def _of_events(source: LogFolder, settings: dict[str, Any], notes: list[str]) ->
     for tag, column in (pair for file in files for pair in file.numbers.items()):
         parts.setdefault(tag, []).append(column)
     logged = {tag: _joined(columns) for tag, columns in parts.items()}
-    logged = with_updates_by_clock(logged, parts)
+    logged = with_steps_by_clock(logged, parts)
     return logged | _times_of(parts, logged) if _COUNT not in logged else logged
 
 

@@ -6,7 +6,8 @@ logged speed, a whole number, and the seconds of collection and of learning:
     speed = floor(n / seconds),   so that   speed · seconds <= n < (speed + 1) · seconds
 
 Each iteration narrows n down. Tianshou logs `update/` over updates, and the rest over env steps: an
-update happened when the clock says.
+update happened when the clock says. Dopamine logs returns over iterations, and losses over env
+steps: its iterations are placed by the clock, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,13 +27,39 @@ _SPEED, _LEARNING = "Perf/total_fps", "Perf/learning_time"
 _COLLECTION = ("Perf/collection_time", "Perf/collection time")
 _SLACK = 1e-5  # relative: event files hold numbers of 32 bits
 _SECONDS = "/time"  # the end of names that are logged over seconds
-_CLOCK = ("train/env_step", "test/env_step")
-_UPDATES, _COUNTS = "update/", ("update/update_step", "update/gradient_step")
+_COUNTS = ("update/update_step", "update/gradient_step")
 _FEWEST = 2  # points of a clock
+_RETURNS = "Train/AverageReturns"
+_BY_CLOCK = "iterations are placed among the env steps of the losses, by the times of the events"
 _EACH = (
     "steps are those of each environment: `--about num_envs=N` makes env steps of them, where N "
     "environments run side by side"
 )
+
+
+@final
+class _Clock(NamedTuple):
+    """Names that a library logs over env steps, which tell when they were made.
+
+    Attributes:
+        tags: the names.
+        others: the beginnings of names that are logged over something else.
+    """
+
+    tags: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+_CLOCKS: Mapping[Library, _Clock] = {
+    "tianshou": _Clock(("train/env_step", "test/env_step"), ("update/",)),
+    "dopamine": _Clock(
+        (
+            *("HuberLoss", "CrossEntropyLoss", "QuantileLoss", "Loss", "Losses/Actor"),
+            *("Losses/HuberLoss", "Losses/CrossEntropyLoss", "Losses/QuantileLoss"),
+        ),
+        ("Train/", "Eval/"),
+    ),
+}
 
 
 @final
@@ -64,7 +91,17 @@ def placed(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Placed:
         return Placed(logged, OF_EACH_ENV, (_EACH,))
     if library == "tianshou" and _is_over_updates(logged):
         return Placed(logged, UPDATES, ("`update/` is over updates: no clock places them",))
+    if library == "dopamine":
+        return _of_dopamine(logged)
     return Placed(logged, OF_ENVS, ())
+
+
+def _of_dopamine(logged: Mapping[str, Logged]) -> Placed:
+    """Return series as they are: those over iterations may have been placed by the clock before."""
+    between = np.abs(np.diff(logged[_RETURNS].x))
+    if len(between) and np.median(between) > 1:
+        return Placed(logged, OF_ENVS, (_BY_CLOCK,))
+    return Placed(logged, ITERATIONS, ("steps are iterations: their env steps are not logged",))
 
 
 def _is_over_updates(logged: Mapping[str, Logged]) -> bool:
@@ -119,27 +156,28 @@ def _roundest(least: float, most: float) -> int | None:
     return None
 
 
-def with_updates_by_clock(
+def with_steps_by_clock(
     logged: Mapping[str, Logged], parts: Mapping[str, Sequence[Column]]
 ) -> dict[str, Logged]:
-    """Return series of Tianshou in which those over updates are over the env steps of their time.
+    """Return series in which those over updates or iterations are over the env steps of their time.
 
-    They are as exact as the interval between two logged numbers of env steps. Series of other
-    libraries stay as they are.
+    They are as exact as the interval between two logged numbers of env steps. Series of libraries
+    without a clock stay as they are.
 
     Args:
         logged: by tag.
         parts: the events of each tag, with times.
     """
-    clock = [column for tag in _CLOCK for column in parts.get(tag, ())]
-    if library_of(logged) != "tianshou" or sum(len(one.times) for one in clock) < _FEWEST:
+    tags, others = _CLOCKS.get(library_of(logged), _Clock((), ()))
+    clock = [column for tag in tags for column in parts.get(tag, ())]
+    if sum(len(one.times) for one in clock) < _FEWEST:
         return dict(logged)
     times, steps = (np.concatenate([one[at] for one in clock]) for at in (0, 1))
     order = np.lexsort((steps, times))
     times, steps = times[order], steps[order].astype(np.float64)
     return {
         tag: Logged(np.interp(_times_of(parts[tag]), times, steps), one.y)
-        if tag.startswith(_UPDATES)
+        if tag.startswith(others)
         else one
         for tag, one in logged.items()
     }
