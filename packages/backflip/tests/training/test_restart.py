@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 
 import backflip
 from backflip.algorithms.interface import Settings
-from backflip.algorithms.registry import entry_of
+from backflip.algorithms.registry import entry_of, names
 from backflip.core.trees import row_of
 from backflip.drivers.driver import Learner
 from backflip.envs.registry import make_host
@@ -20,7 +20,13 @@ from backflip.training.build import build
 from backflip.training.continuation import open_parent
 from backflip.training.parents import NO_PARENT, Before
 from backflip.training.planning import plan
-from backflip.training.restart import restart_phase, restarted
+from backflip.training.restart import (
+    NETWORKS,
+    STATISTICS,
+    partly_new,
+    restart_phase,
+    restarted,
+)
 from backflip.training.teach_config import TeachConfig, saved_teaching, teach_settings
 from backflip.training.teach_schedules import schedule_updates, updates_before_restart
 from runshelf.store.metrics import read_metrics
@@ -72,6 +78,62 @@ def test_networks_are_new_and_schedules_go_on(algorithm: str) -> None:
     assert [np.shape(x) for x in one] == [np.shape(x) for x in other]
     assert any(not np.array_equal(x, y) for x, y in zip(one, other, strict=True))
     np.testing.assert_array_equal(again.key, first.key)
+
+
+# Parts of states that are new after a new start. CEM has a distribution and no network.
+NEW = {
+    *("optimizer", "value_optimizer", "actor_moments", "critic_moments", "temperature_moments"),
+    *("updates", "running_return", "errors", "log_temperature", "mean", "std", "members"),
+}
+
+
+class State(NamedTuple):
+    """A state of an algorithm in numbers."""
+
+    params: dict[str, Any]
+    optimizer: Any
+    obs_statistics: Any
+    updates: Any
+
+
+def test_a_share_of_the_parameters_is_kept_by_hand() -> None:
+    def state(weights: list[float], rest: float) -> State:
+        params = {"weights": np.array(weights, np.float32), "log_std": np.full(2, rest, np.float32)}
+        return State(params, np.full(2, rest), np.full(3, rest), np.int32(rest))
+
+    found = partly_new(state([1.0, 2.0], 7.0), state([3.0, 6.0], 0.0), 0.25)
+    np.testing.assert_array_equal(found.params["weights"], [2.5, 5.0])
+    np.testing.assert_array_equal(found.params["log_std"], [0.0, 0.0])  # the noise is new
+    np.testing.assert_array_equal(found.optimizer, [0.0, 0.0])
+    np.testing.assert_array_equal(found.obs_statistics, [7.0, 7.0, 7.0])
+    assert found.updates == 0
+    assert found.params["weights"].dtype == np.float32
+
+
+def raised(x: Any) -> Any:
+    """An array whose numbers are larger by 1; other arrays stay."""
+    return x + 1 if np.issubdtype(x.dtype, np.floating) else x
+
+
+@pytest.mark.parametrize("algorithm", names())
+def test_all_networks_keep_a_share(algorithm: str) -> None:
+    env = "CartPole-v1" if entry_of(algorithm).name in ("dqn", "discrete_sac") else "Pendulum-v1"
+    driver = build(algorithm, env, env_args={}, settings={}).driver
+    first: Learner = driver.start([3, 4])
+    learned = jax.tree.map(raised, first)
+    kept = restarted(driver.algorithm, [3, 4], learned, keeps=0.5).algorithm
+    fresh = restarted(driver.algorithm, [3, 4], learned).algorithm
+    driver.close()
+    others = set(fresh._fields) - {*NETWORKS, *STATISTICS}
+    assert others <= NEW  # add a part of a new algorithm here, or to NETWORKS or STATISTICS
+    for name in others:
+        jax.tree.map(np.testing.assert_array_equal, getattr(kept, name), getattr(fresh, name))
+    for name in set(NETWORKS) & set(fresh._fields):
+        parts = [getattr(one, name) for one in (kept, learned.algorithm, fresh)]
+        leaves = zip(*(jax.tree.leaves_with_path(part) for part in parts), strict=True)
+        for (path, x), (_, old), (_, new) in leaves:
+            share = 0.0 if "log_std" in str(path) else 0.5
+            np.testing.assert_allclose(x, share * old + (1 - share) * new, atol=1e-6)
 
 
 def policy_moved(folder: Path) -> list[float]:
@@ -159,8 +221,10 @@ def test_the_learning_rate_of_a_run_rises_at_the_new_start(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_run_starts_again_once_and_its_policies_show_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keeps", [0.0, 0.5])
+def test_a_run_starts_again_once_and_its_policies_show_it(tmp_path: Path, keeps: float) -> None:
     settings = SMALL | {"restart_at": 0.4, "learning_rate": 1e-6, "learning_rate_end": 1e-6}
+    settings |= {"restart_keeps": keeps}
     result = backflip.teach(
         "Pendulum-v1", teacher="oracle", labels=10, env_steps=640, settings=settings, home=tmp_path
     )

@@ -71,6 +71,7 @@ class TeachConfig:
         recent_env_steps: how many those are.
         restart_at: share of the phases after which the networks are initialised again, to learn
             from a reward that knows most labels (`backflip.training.restart`); 0 or 1: never.
+        restart_keeps: κ, the share of the learned parameters that a new start keeps.
         restart_schedules: whether schedules, such as that of the learning rate, start again with
             the networks, and end with the run; not with a replay, whose schedules go on.
         fresh_share: share of the labels that check the reward model on the newest behaviour
@@ -108,6 +109,7 @@ class TeachConfig:
     recent_share: Fraction = 0.0
     recent_env_steps: Count = 5_000
     restart_at: Fraction = 0.0
+    restart_keeps: Fraction = 0.0
     restart_schedules: bool = True
     fresh_share: Fraction = 0.12
     optimism: Annotated[float, Bounds(0, 10)] = 0.0

@@ -191,8 +191,11 @@ class TeachRun:
             reward = self._fit_reward(number, reward)
             learners = self.exploring.restarted(learners, explored)
             if number == self.plan.restart_phase:
-                schedules = self.config.restart_schedules
-                learners = restarted(algorithm, self.seeds, learners, schedules=schedules)
+                learners = restarted(
+                    *(algorithm, self.seeds, learners),
+                    keeps=self.config.restart_keeps,
+                    schedules=self.config.restart_schedules,
+                )
             learners = self._train(number, learners, reward)
         return self._finish(learners)
 
