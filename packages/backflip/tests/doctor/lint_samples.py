@@ -180,6 +180,90 @@ def update(buf, q, gamma):
     o, a, r, o2, d = map(torch.as_tensor, zip(*buf))
     return r + gamma * (~d) * q(o2).max(1)[0]
 """,
+        """
+import numpy as np
+import torch
+def either(env, q, gamma):
+    s2, r, te, tr, _ = env.step(0)
+    d = te | tr
+    return r + gamma * (1 - d) * v_next  # here
+def function(envs, agent, args):
+    obs, reward, te, tr, infos = envs.step(0)
+    alive = 1.0 - np.logical_or(te, tr)
+    return reward + args.gamma * agent.value(obs) * alive  # here
+def other_names(env, V, alpha, gamma):
+    s2, r, is_done, limit, _ = env.step(0)
+    stop = is_done or limit
+    V[0] += alpha * (r + gamma * V[s2] * (1 - stop) - V[0])  # here
+def chosen(env, net, gamma):
+    s2, r, te, tr, _ = env.step(0)
+    next_q = net(s2).amax(1)
+    return torch.where(te | tr, r, r + gamma * next_q)  # here
+def in_lists(env, values, gamma):
+    tes, trs, rews = [], [], []
+    for _ in range(100):
+        obs, r, te, tr, _ = env.step(0)
+        tes.append(te)
+        trs.append(tr)
+        rews.append(r)
+    for r, v, one, other in zip(rews, values, tes, trs):
+        d = one or other
+        yield r + gamma * v * (1 - d)  # here
+""",
+        """
+import torch
+class Agent:
+    def play(self, env):
+        self.obs, self.rew, self.te, self.tr, _ = env.step(self.act)
+        self.over = torch.logical_or(self.te, self.tr).float()
+        return self.rew + self.gamma * (1 - self.over) * self.critic(self.obs)  # here
+class Other:
+    def __init__(self):
+        self.done = False
+    def play(self, env):
+        self.obs, self.rew, terminated, truncated, _ = env.step(self.act)
+        self.done = terminated or truncated
+    def learn(self):
+        return self.rew + self.gamma * (1 - self.done) * self.critic(self.obs)  # here
+""",
+        """
+class ReplayBuffer:
+    pass
+def train(env, ac_targ, gamma):
+    replay_buffer = ReplayBuffer()
+    o2, r, te, tr, _ = env.step(a)
+    replay_buffer.store(o, a, r, o2, te or tr)  # here
+def compute_loss_q(data, ac_targ, gamma):
+    o, a, r, o2, d = data['obs'], data['act'], data['rew'], data['obs2'], data['done']
+    q_pi_targ = ac_targ.q(o2, a)
+    backup = r + gamma * (1 - d) * q_pi_targ
+    return backup
+""",
+        """
+import random, numpy as np
+from collections import deque
+memory = deque(maxlen=1000)
+for ep in range(10):
+    s, _ = env.reset()
+    while True:
+        ns, r, te, tr, _ = env.step(a)
+        d = te or tr
+        memory.append((s, a, r, ns, d))  # here
+        if d: break
+        batch = random.sample(memory, 32)
+        for bs, ba, br, bns, bd in batch:
+            y = br
+            if not bd:
+                y = br + gamma * np.max(model.predict(bns))
+""",
+        """
+def collect(env, buf):
+    obs2, reward, done, truncated, _ = env.step(a)
+    done = done or truncated
+    buf.add(obs, a, reward, obs2, done)  # here
+def update(batch, q, gamma):
+    return batch.reward + gamma * q(batch.next_obs).max(1) * (1 - batch.done)
+""",
     ],
     "L02": [
         """
@@ -1595,6 +1679,76 @@ def collect(env, buf):
 def update(buf, q, gamma):
     o, a, r, o2, d, last = map(torch.as_tensor, zip(*buf))
     return r + gamma * (~d) * q(o2).max(1)[0]
+""",
+        """
+def terminated_alone(env, q, gamma):
+    s2, r, te, tr, _ = env.step(0)
+    d = te or tr
+    if d:
+        env.reset()
+    return r + gamma * (1 - te) * q(s2).max()
+def bootstraps(env, critic, values, gamma, rewards, dones):
+    for t in range(100):
+        o, r, te, tr, _ = env.step(0)
+        d = te or tr
+        if tr and not te:
+            r += gamma * critic(o)
+        rewards[t], dones[t] = r, d
+    for t in reversed(range(100)):
+        delta = rewards[t] + gamma * values[t + 1] * (1 - dones[t]) - values[t]
+    return delta
+def of_a_game(world, q, gamma):
+    s2, r, won, lost, info = world.step(0)
+    over = won or lost
+    return r + gamma * q(s2) * (1 - over)
+def of_costs(env, q, gamma):
+    obs, reward, failed, done, info = env.step(0)
+    over = failed or done
+    return reward + gamma * q(obs) * (1 - over)
+def before_it_is_joined(env, q, gamma):
+    s2, r, done, tr, _ = env.step(0)
+    alive = 1 - done
+    y = r + gamma * alive * q(s2)
+    other = r + gamma * (1 - done) * q(s2)
+    done = done or tr
+    return y, other, done
+""",
+        """
+def collect(env, buf):
+    obs2, reward, done, truncated, _ = env.step(a)
+    buf.add(obs, a, reward, obs2, done)
+    done = done or truncated
+    if done:
+        env.reset()
+def update(batch, q, gamma):
+    return batch.reward + gamma * q(batch.next_obs).max(1) * (1 - batch.done)
+""",
+        """
+class Player:
+    def play(self, env):
+        obs, rew, terminated, truncated, _ = env.step(self.act)
+        self.done = terminated or truncated
+        self.over = terminated or truncated
+        self.end = terminated
+    def again(self, batch):
+        self.over = batch.terminated
+    def learn(self):
+        if self.done:
+            self.reset()
+        one = self.rew + self.gamma * (1 - self.end) * self.critic(self.obs)
+        return one + self.rew + self.gamma * (1 - self.over) * self.critic(self.obs)
+class Learner:
+    def learn(self, batch):
+        self.done = batch.terminated
+        return batch.rew + self.gamma * (1 - self.done) * self.critic(batch.obs)
+class Bootstraps:
+    def play(self, env):
+        obs, rew, terminated, truncated, _ = env.step(self.act)
+        self.done = terminated or truncated
+        if truncated:
+            rew += self.gamma * self.critic(obs)
+    def learn(self, batch):
+        return batch.rew + self.gamma * (1 - self.done) * self.critic(batch.obs)
 """,
     ],
     "L02": [

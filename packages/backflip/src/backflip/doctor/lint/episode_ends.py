@@ -2,12 +2,14 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from backflip.doctor.lint.source import (
     Scope,
     Source,
     assignments,
+    has_word,
     is_false,
     last_word,
     made_by,
@@ -22,18 +24,80 @@ EITHER = ("logical_or", "bitwise_or", "maximum")
 Pair = tuple[ast.expr, ast.expr]  # a name, and where its value comes from
 
 
+class Flags(NamedTuple):
+    """The names of ends of one kind in one scope, by the place in what `step` returns.
+
+    Names that begin with `term` and `trun` are known without this.
+
+    Attributes:
+        ended: of terminations.
+        cut: of truncations.
+        never: of what is always False, and so is no end.
+    """
+
+    ended: set[str]
+    cut: set[str]
+    never: set[str]
+
+    def joins(self, node: ast.expr) -> bool:
+        """Return whether an expression is `terminated or truncated`, also by `any`."""
+        match node:
+            case ast.BoolOp(op=ast.Or(), values=[one, other]):
+                pass
+            case ast.BinOp(left=one, op=ast.BitOr() | ast.Add(), right=other):
+                pass
+            case ast.Call(func=ast.Attribute(attr=attr), args=[one, other]) if attr in EITHER:
+                pass
+            case ast.Call(
+                func=ast.Name(id="any"),
+                args=[ast.List(elts=[one, other]) | ast.Tuple(elts=[one, other])],
+            ):
+                pass
+            case _:
+                return False
+        one, other = unconverted(one), unconverted(other)
+        if self.never & {written(one), written(other)}:
+            return False
+        return self._are_both(one, other) or self._are_both(other, one)
+
+    def _are_both(self, ended: ast.expr, cut: ast.expr) -> bool:
+        return (last_word(ended)[:4] == "term" or written(ended) in self.ended) and (
+            last_word(cut)[:4] == "trun" or written(cut) in self.cut
+        )
+
+    def join_in(self, value: ast.expr) -> bool:
+        """Return whether `terminated or truncated` is in a value."""
+        return any(isinstance(one, ast.expr) and self.joins(one) for one in ast.walk(value))
+
+
+NO_FLAGS = Flags(set(), set(), set())
+
+
 class Ends(NamedTuple):
     """The names of ends in one scope.
 
     Attributes:
         done: of `terminated or truncated`.
         masks: of 1 - done.
-        never: of what is always False, and so is no end.
+        flags: of ends of one kind.
+        since: names of one end that become those of both, `done = done or truncated`, and where.
+        scopes: where they are joined.
     """
 
     done: set[str]
     masks: set[str]
-    never: set[str]
+    flags: Flags = NO_FLAGS
+    since: tuple[tuple[str, int], ...] = ()
+    scopes: tuple[Scope, ...] = ()
+
+    def at(self, node: ast.stmt | ast.expr) -> "Ends":
+        """Return the names that are of both ends at a place."""
+        early = {name for name, line in self.since if node.lineno < line}
+        return self._replace(done=self.done - early)
+
+    def is_end(self, value: ast.expr) -> bool:
+        """Return whether a value is an end itself, and not a tuple or a call with one in it."""
+        return _is_end(value, self.done, self.flags)
 
     def negates(self, node: ast.AST) -> bool:
         """Return whether code is `1 - done`, `not done`, `~done` or `logical_not(done)`."""
@@ -46,7 +110,7 @@ class Ends(NamedTuple):
                 pass
             case _:
                 return False
-        return bool(self.done & names_in(inner)) or _is_either_end(inner, self.never)
+        return bool(self.done & names_in(inner)) or self.flags.join_in(inner)
 
     def tests(self, test: ast.expr) -> bool | None:
         """Return whether a test holds where an episode ended, or goes on; None for other tests."""
@@ -57,44 +121,129 @@ class Ends(NamedTuple):
                 return None if found is None else not found
             case _ if written(plain) in self.masks:
                 return False
-            case _ if written(plain) in self.done or joins_ends(plain, self.never):
+            case _ if self.is_end(plain):
                 return True
             case _:
                 return None
 
 
 def find_ends(source: Source, scope: Scope) -> Ends | None:
-    """Return what ends are called in a scope; None if it joins no ends."""
-    never = _never_true(source, scope)
-    nodes = (one for one in walk(scope) if isinstance(one, ast.expr))
-    if not any(joins_ends(one, never) for one in nodes):
+    """Return what ends are called in a scope; None if it joins no ends, and its class neither."""
+    own = _own_ends(source, scope)
+    inside = source.class_of(scope)
+    if own is not None or inside is None:
+        return own
+    kept = _kept_ends(source, inside)
+    if not kept or not any(written(one) in kept for one in walk(scope)):
         return None
-    pairs = [(target, value) for target, value, _ in assignments(scope)]
-    passed = [*_appended(source, scope), *_looped(scope)]
-    done = _both_ends(pairs, passed, never)
-    return Ends(done, _masks(pairs + passed, Ends(done, set(), never)), never)
+    masks = _masks(_pairs(scope, {}), Ends(kept, set()))
+    return Ends(kept, masks, scopes=_methods(source, inside))
 
 
-def _both_ends(pairs: list[Pair], passed: list[Pair], never: set[str]) -> set[str]:
+def _own_ends(source: Source, scope: Scope) -> Ends | None:
+    """Return what ends are called in a scope that joins them."""
+    flags = find_flags(source, scope)
+    nodes = (one for one in walk(scope) if isinstance(one, ast.expr))
+    if not any(map(flags.joins, nodes)):
+        return None
+    since = {
+        written(target): statement.lineno
+        for target, value, statement in assignments(scope)
+        if written(target) in flags.ended and flags.join_in(value)
+    }
+    pairs, passed = _pairs(scope, since), _passed(source, scope)
+    done = _both_ends(pairs, passed, flags)
+    masks = _masks(pairs + passed, Ends(done, set(), flags))
+    return Ends(done, masks, flags, tuple(since.items()), (scope,))
+
+
+def _pairs(scope: Scope, since: dict[str, int]) -> list[Pair]:
+    """Return the assignments of a scope, without those of a name before it is of both ends."""
+    return [
+        (target, value)
+        for target, value, statement in assignments(scope)
+        if not any(statement.lineno < since.get(name, 0) for name in names_in(value))
+    ]
+
+
+def _passed(source: Source, scope: Scope) -> list[Pair]:
+    """Return the names that get a value by a list: elements of lists, and what loops go over."""
+    return [*_appended(source, scope), *_looped(scope)]
+
+
+def _methods(source: Source, inside: ast.ClassDef) -> tuple[Scope, ...]:
+    return tuple(one for one in source.scopes if source.class_of(one) is inside)
+
+
+@lru_cache(maxsize=8)  # each method of a class asks
+def _kept_ends(source: Source, inside: ast.ClassDef) -> set[str]:
+    """Return the attributes that a class sets to both ends, and to nothing else but constants."""
+    found: dict[str, list[bool]] = {}
+    for method in _methods(source, inside):
+        ends = _own_ends(source, method) or Ends(set(), set())
+        for target, value, _ in assignments(method):
+            if isinstance(target, ast.Tuple):
+                found |= {written(one): [False] for one in target.elts}
+            elif isinstance(target, ast.Attribute) and not isinstance(value, ast.Constant):
+                found.setdefault(written(target), []).append(ends.is_end(value))
+    return {name for name, are_ends in found.items() if name[:5] == "self." and all(are_ends)}
+
+
+def find_flags(source: Source, scope: Scope) -> Flags:
+    """Return the names of terminations and truncations that `env.step` returns in a scope."""
+    ended, cut = set[str](), set[str]()
+    for one, other, env in _steps(scope):
+        of_costs = "done" in last_word(other)  # it returns (obs, reward, cost, done, info)
+        if has_word(written(env), "env") and not of_costs:
+            ended.add(written(one))
+            cut.add(written(other))
+    plain = [(t, v) for t, v, _ in assignments(scope) if isinstance(t, ast.Name | ast.Attribute)]
+    pairs = plain + _passed(source, scope) if ended else []
+    never = _never_true(source, scope)
+    return Flags(_carried(ended, pairs), _carried(cut, pairs), never)
+
+
+def _steps(scope: Scope) -> Iterator[tuple[ast.expr, ast.expr, ast.expr]]:
+    """Yield the two ends that `step` returns, and the environment."""
+    for target, value, _ in assignments(scope):
+        match target, value:
+            case (
+                ast.Tuple(elts=[_, _, ended, cut, _]),
+                ast.Call(func=ast.Attribute(value=env, attr="step")),
+            ):
+                yield ended, cut, env
+            case _:
+                pass
+
+
+def _carried(names: set[str], pairs: list[Pair]) -> set[str]:
+    """Return some names, and those that get their values."""
+    while True:
+        found = {written(one) for one, value in pairs if written(unconverted(value)) in names}
+        if found - {""} <= names:
+            return names
+        names = names | (found - {""})
+
+
+def _both_ends(pairs: list[Pair], passed: list[Pair], flags: Flags) -> set[str]:
     """Return the names whose value comes from `terminated or truncated`."""
     done: set[str] = set()
     while True:
         found = {
             written(target)
             for target, value in pairs
-            if _is_either_end(value, never) or (done & names_in(value) and not _is_made_from(value))
+            if flags.join_in(value) or (done & names_in(value) and not _is_made_from(value))
         }
-        found |= {written(target) for target, value in passed if _is_end(value, done, never)}
+        found |= {written(target) for target, value in passed if _is_end(value, done, flags)}
         found.discard("")
         if found <= done:
             return done
         done |= found
 
 
-def _is_end(value: ast.expr, done: set[str], never: set[str]) -> bool:
-    """Return whether a value is an end itself, and not a tuple or a call with one in it."""
+def _is_end(value: ast.expr, done: set[str], flags: Flags) -> bool:
     plain = unconverted(value)
-    return written(plain) in done or joins_ends(plain, never)
+    return written(plain) in done or flags.joins(plain)
 
 
 def _appended(source: Source, scope: Scope) -> Iterator[Pair]:
@@ -164,16 +313,11 @@ def _is_mask(value: ast.expr, masks: set[str], ends: Ends) -> bool:
 def _never_true(source: Source, scope: Scope) -> set[str]:
     """Return the names that are always False: by their value, or as an own environment says."""
     values: dict[str, list[bool]] = {}
+    for ended, cut, env in _steps(scope):
+        values.setdefault(written(ended), []).append(False)
+        values.setdefault(written(cut), []).append(_never_truncates(source, scope, env))
     for target, value, _ in assignments(scope):
-        match target, value:
-            case (
-                ast.Tuple(elts=[_, _, ended, cut, _]),
-                ast.Call(func=ast.Attribute(value=env, attr="step")),
-            ):
-                values.setdefault(written(ended), []).append(False)
-                values.setdefault(written(cut), []).append(_never_truncates(source, scope, env))
-            case _:
-                values.setdefault(written(target), []).append(is_false(value))
+        values.setdefault(written(target), []).append(is_false(value))
     return {name for name, found in values.items() if name and all(found)}
 
 
@@ -203,35 +347,6 @@ def _returns_no_truncation(body: ast.ClassDef) -> bool:
         isinstance(value, ast.Tuple) and len(value.elts) == 5 and is_false(value.elts[3])
         for value in returned
     )
-
-
-def _is_either_end(value: ast.expr, never: set[str]) -> bool:
-    """Return whether `terminated or truncated` is in a value, also by `|`, `+` or `logical_or`.
-
-    Names that are never true count as no end.
-    """
-    return any(isinstance(one, ast.expr) and joins_ends(one, never) for one in ast.walk(value))
-
-
-def joins_ends(node: ast.expr, never: set[str]) -> bool:
-    """Return whether an expression is `terminated or truncated`, also by `any`."""
-    match node:
-        case ast.BoolOp(op=ast.Or(), values=[one, other]):
-            pass
-        case ast.BinOp(left=one, op=ast.BitOr() | ast.Add(), right=other):
-            pass
-        case ast.Call(func=ast.Attribute(attr=attr), args=[one, other]) if attr in EITHER:
-            pass
-        case ast.Call(
-            func=ast.Name(id="any"),
-            args=[ast.List(elts=[one, other]) | ast.Tuple(elts=[one, other])],
-        ):
-            pass
-        case _:
-            return False
-    one, other = unconverted(one), unconverted(other)
-    words = {last_word(one)[:4], last_word(other)[:4]}
-    return words == {"term", "trun"} and not never & {written(one), written(other)}
 
 
 def _is_made_from(value: ast.expr) -> bool:

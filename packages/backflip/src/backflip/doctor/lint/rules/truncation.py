@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import TypeVar
 
-from backflip.doctor.lint.episode_ends import Ends, find_ends, joins_ends
+from backflip.doctor.lint.episode_ends import Ends, Flags, find_ends, find_flags
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.ends import stored_by, stores
 from backflip.doctor.lint.source import (
@@ -24,6 +24,7 @@ from backflip.doctor.lint.source import (
 
 SEEN = "the bootstrapped value is"
 CUT = ("trunc", "timeout", "time_limit", "timelimit")  # in names of truncations
+LARGEST = ("max", "amax", "reduce_max")  # functions of values: `gamma * np.max(model(obs))`
 PLACES = ("flatnonzero", "nonzero", "where", "argwhere")  # functions that say where something is
 
 Side = TypeVar("Side")
@@ -33,16 +34,16 @@ def _truncation_masks(source: Source) -> Iterator[Hit]:
     """Follow `terminated or truncated` by name to `γ V (1 - done)`, in one function."""
     for scope in source.scopes:
         ends = find_ends(source, scope)
-        if ends is None or _bootstraps_truncated(source, scope):
+        if ends is None or _handles_cuts(source, ends):
             continue
         values = _values(scope)
         for statement in _statements(scope):
             if not discounts(statement):
                 continue
-            if _masks_a_value(source, statement, ends, values):
+            if _masks_a_value(source, statement, ends.at(statement), values):
                 yield Hit(statement, f"{SEEN} multiplied by 0 where an episode is truncated")
                 break
-            if _leaves_a_value_out(source, scope, statement, ends):
+            if _leaves_a_value_out(source, scope, statement, ends.at(statement)):
                 yield Hit(statement, f"{SEEN} left out where an episode is truncated")
                 break
 
@@ -69,8 +70,11 @@ def _gives_a_value(node: ast.expr) -> bool:
 
 def _is_value(name: str) -> bool:
     last = name.rpartition(".")[2].lower()
-    return last in ("v", "q", "vf", "qf") or has_word(
-        last, "value", "critic", "boot", "q_", "_q", "qval", "target"
+    words = {word.rstrip("12") for word in last.split("_")}
+    return (
+        bool(words & {"v", "q", "vf", "qf"})
+        or last in LARGEST
+        or has_word(last, "value", "critic", "boot", "q_", "_q", "qval", "target")
     )
 
 
@@ -91,7 +95,10 @@ def _leaves_a_value_out(source: Source, scope: Scope, statement: ast.stmt, ends:
     """Return whether a value is only in the branch of a test in which the episode goes on."""
     for node in ast.walk(statement):
         match node:
-            case ast.IfExp(test=test, body=first, orelse=second):
+            case (
+                ast.IfExp(test=test, body=first, orelse=second)
+                | ast.Call(func=ast.Attribute(attr="where"), args=[test, first, second])
+            ):
                 going, ended = _sides(ends, test, first, second)
                 if going is not None and ended is not None and _is_bootstrap(going, ended):
                     return True
@@ -158,14 +165,20 @@ def _stored_ends(source: Source) -> Iterator[Hit]:
         return
     for scope in source.scopes:
         ends = find_ends(source, scope)
-        if ends is None or _bootstraps_truncated(source, scope):
+        if ends is None or _handles_cuts(source, ends):
             continue
-        for call, _ in source.calls(scope):
-            kept = ends.done & {name for one in arguments(call) for name in names_in(one)}
-            if kept and stores(call):
-                name = sorted(kept)[0]
+        for call in (call for call, _ in source.calls(scope) if stores(call)):
+            name = _stored_end(call, ends.at(call))
+            if name:
                 yield Hit(call, f"`{name}` is stored, and what is stored masks bootstrapped values")
                 break
+
+
+def _stored_end(call: ast.Call, ends: Ends) -> str:
+    """Return the ends that a call stores, as they are written; empty if there are none."""
+    kept = ends.done & {name for one in arguments(call) for name in names_in(one)}
+    joined = [ast.unparse(one) for one in stored_by(call) if ends.is_end(one)]
+    return [*sorted(kept), *joined, ""][0]
 
 
 def _places_of_ends(source: Source) -> Iterator[tuple[int, int]]:
@@ -175,19 +188,38 @@ def _places_of_ends(source: Source) -> Iterator[tuple[int, int]]:
         if ends is None:
             continue
         for call in (call for call, _ in source.calls(scope) if stores(call)):
-            parts = [written(unconverted(one)) for one in stored_by(call)]
-            yield from ((len(parts), i) for i, part in enumerate(parts) if part in ends.done)
+            parts, here = stored_by(call), ends.at(call)
+            yield from ((len(parts), i) for i, part in enumerate(parts) if here.is_end(part))
 
 
 def _masks_by_stored_ends(source: Source, scope: Scope, places: set[tuple[int, int]]) -> bool:
-    """Return whether a scope has γ, and a value times 1 - done, of ends that were stored."""
-    taken_out = _taken_out(scope, places)
-    for statement in _statements(scope):
-        done = {name for name in names_in(statement) if name in taken_out or _is_done(name)}
-        ends = Ends(done, set(), set())
-        if discounts(statement) and _masks_a_value(source, statement, ends, set()):
-            return True
-    return False
+    """Return whether a scope has γ, and a value only where no stored end is."""
+    ends = Ends(_taken_out(scope, places) | _named_done(scope), set())
+    return any(
+        _masks_a_value(source, one, ends, set()) or _leaves_a_value_out(source, scope, one, ends)
+        for one in _statements(scope)
+        if discounts(one)
+    )
+
+
+def _named_done(scope: Scope) -> set[str]:
+    """Return the names of ends, and those that get `data["done"]` or `batch.done`."""
+    names = {written(one) for one in walk(scope) if isinstance(one, ast.Name | ast.Attribute)}
+    keyed = {
+        written(target)
+        for target, value, _ in assignments(scope)
+        if isinstance(target, ast.Name) and _is_done(_key(unconverted(value)))
+    }
+    return {name for name in names if _is_done(name)} | keyed
+
+
+def _key(node: ast.expr) -> str:
+    """Return by which name something is read: `done` of `data["done"]` and `batch.done`."""
+    match node:
+        case ast.Subscript(slice=ast.Constant(value=str() as key)) | ast.Attribute(attr=key):
+            return key
+        case _:
+            return ""
 
 
 def _is_done(name: str) -> bool:
@@ -195,11 +227,16 @@ def _is_done(name: str) -> bool:
 
 
 def _taken_out(scope: Scope, places: set[tuple[int, int]]) -> set[str]:
-    """Return the names that get the ends of `o, a, r, o2, d = zip(*replay.sample(32))`."""
+    """Return the names that get the ends of `o, a, r, o2, d = zip(*replay.sample(32))`.
+
+    Also those of a loop: `for o, a, r, o2, d in batch`.
+    """
+    taken = [target for target, value, _ in assignments(scope) if not _is_step(value)]
+    looped = [node.target for node in walk(scope) if isinstance(node, ast.For)]
     return {
         written(one)
-        for target, value, _ in assignments(scope)
-        if isinstance(target, ast.Tuple) and not _is_step(value)
+        for target in [*taken, *looped]
+        if isinstance(target, ast.Tuple)
         for place, one in enumerate(target.elts)
         if (len(target.elts), place) in places
     } - {""}
@@ -219,38 +256,43 @@ def _statements(scope: Scope) -> Iterator[ast.stmt]:
     return (node for node in walk(scope) if isinstance(node, simple))
 
 
+def _handles_cuts(source: Source, ends: Ends) -> bool:
+    """Return whether the value of the last state is added where ends are joined."""
+    return any(_bootstraps_truncated(source, scope) for scope in ends.scopes)
+
+
 def _bootstraps_truncated(source: Source, scope: Scope) -> bool:
     """Return whether the value of the last state is added where an episode is truncated.
 
     The statement names the truncation, or is under a test of it:
     `if truncated and not terminated: reward += gamma * critic(obs)`.
     """
-    cut = _truncations(source, scope)
+    flags = _truncations(source, scope)
     return any(
-        discounts(one) and (_says_cut(one, cut) or _is_where_cut(source, one, cut))
+        discounts(one) and (_says_cut(one, flags) or _is_where_cut(source, one, flags))
         for one in _statements(scope)
     )
 
 
-def _truncations(source: Source, scope: Scope) -> set[str]:
-    """Return the names made from truncations: `only_cut = truncated & ~terminated`.
+def _truncations(source: Source, scope: Scope) -> Flags:
+    """Return the names of truncations, and made from them: `only_cut = truncated & ~terminated`.
 
     So is a value that is set where an episode is truncated.
     """
     pairs = [(t.id, v, where) for t, v, where in assignments(scope) if isinstance(t, ast.Name)]
-    cut: set[str] = set()
+    flags = find_flags(source, scope)._replace(never=set())
     while True:
-        found = {name for name, value, where in pairs if _is_of_cut(source, value, where, cut)}
-        if found <= cut:
-            return cut
-        cut |= found
+        found = {name for name, value, where in pairs if _is_of_cut(source, value, where, flags)}
+        if found <= flags.cut:
+            return flags
+        flags = flags._replace(cut=flags.cut | found)
 
 
-def _is_of_cut(source: Source, value: ast.expr, where: ast.AST, cut: set[str]) -> bool:
+def _is_of_cut(source: Source, value: ast.expr, where: ast.AST, flags: Flags) -> bool:
     """Return whether a value is made from truncations, or is one of a truncated state."""
-    if _is_logic(value) and _says_cut(value, cut):
+    if _is_logic(value) and _says_cut(value, flags):
         return True
-    return any(map(_is_value, names_in(value))) and _is_where_cut(source, where, cut)
+    return any(map(_is_value, names_in(value))) and _is_where_cut(source, where, flags)
 
 
 def _is_logic(value: ast.expr) -> bool:
@@ -261,9 +303,9 @@ def _is_logic(value: ast.expr) -> bool:
     return isinstance(plain, ast.BoolOp | ast.BinOp | ast.IfExp | ast.Subscript)
 
 
-def _says_cut(node: ast.AST, cut: set[str]) -> bool:
+def _says_cut(node: ast.AST, flags: Flags) -> bool:
     """Return whether code names a truncation, and not only `terminated or truncated`."""
-    if isinstance(node, ast.expr) and joins_ends(node, set()):
+    if isinstance(node, ast.expr) and flags.joins(node):
         return False
     match node:
         case ast.Constant(value=str() as text):
@@ -272,42 +314,42 @@ def _says_cut(node: ast.AST, cut: set[str]) -> bool:
             word = written(node)
         case _:
             word = ""
-    said = word in cut or has_word(word, *CUT)
-    return said or any(_says_cut(one, cut) for one in ast.iter_child_nodes(node))
+    said = word in flags.cut or has_word(word, *CUT)
+    return said or any(_says_cut(one, flags) for one in ast.iter_child_nodes(node))
 
 
-def _is_where_cut(source: Source, statement: ast.AST, cut: set[str]) -> bool:
+def _is_where_cut(source: Source, statement: ast.AST, flags: Flags) -> bool:
     """Return whether code runs only where an episode is truncated."""
     node = statement
     while not isinstance(node, (*FUNCTIONS, ast.Module)):
         parent = source.parents[node]
         match parent:
-            case ast.If(test=test, body=body) if _tests_cut(test, cut, node in body):
+            case ast.If(test=test, body=body) if _tests_cut(test, flags, node in body):
                 return True
-            case ast.For(iter=over) if _picks_cut(over, cut):
+            case ast.For(iter=over) if _picks_cut(over, flags):
                 return True
             case _:
                 node = parent
     return False
 
 
-def _picks_cut(over: ast.expr, cut: set[str]) -> bool:
+def _picks_cut(over: ast.expr, flags: Flags) -> bool:
     """Return whether a loop goes over the places of truncated episodes: `np.flatnonzero(cut)`."""
     calls = (one for one in ast.walk(over) if isinstance(one, ast.Call))
-    return any(last_word(one.func) in PLACES and _says_cut(one, cut) for one in calls)
+    return any(last_word(one.func) in PLACES and _says_cut(one, flags) for one in calls)
 
 
-def _tests_cut(test: ast.expr, cut: set[str], holds: bool) -> bool:
+def _tests_cut(test: ast.expr, flags: Flags, holds: bool) -> bool:
     """Return whether a test that holds, or fails, says that an episode is truncated."""
     match test:
         case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=inner):
-            return not holds and _says_cut(inner, cut)
+            return not holds and _says_cut(inner, flags)
         case ast.BoolOp(op=ast.And(), values=parts) if holds:
-            return any(_tests_cut(one, cut, True) for one in parts)
+            return any(_tests_cut(one, flags, True) for one in parts)
         case ast.BinOp(left=left, op=ast.BitAnd(), right=right) if holds:
-            return any(_tests_cut(one, cut, True) for one in (left, right))
+            return any(_tests_cut(one, flags, True) for one in (left, right))
         case _:
-            return holds and _says_cut(test, cut)
+            return holds and _says_cut(test, flags)
 
 
 RULES = (
