@@ -821,6 +821,50 @@ def act(obs):
     second = torch.distributions.Categorical(probs=other(obs))  # here
     return first, second, Categorical(policy(obs))  # here
 """,
+        """
+import tensorflow as tf
+import tensorflow_probability as tfp
+from tensorflow import keras
+from tensorflow.keras import layers
+tfd = tfp.distributions
+class Actor(keras.Model):
+    def __init__(self, n):
+        super().__init__()
+        self.d1 = layers.Dense(128, activation="relu")
+        self.out = layers.Dense(n, activation="softmax")
+    def call(self, x):
+        return self.out(self.d1(x))
+actor = Actor(2)
+listed = keras.Sequential([layers.Dense(32, "relu"), layers.Dense(2, "softmax")])
+inputs = layers.Input(shape=(4,))
+probs = layers.Dense(2, activation=tf.nn.softmax)(inputs)
+whole = keras.Model(inputs, probs)
+def act(obs, net):
+    soft = tf.nn.softmax(net(obs))
+    one = tf.random.categorical(listed(obs), 1)  # here
+    two = tf.random.categorical(soft, 1)  # here
+    other = tf.random.categorical(logits=whole(obs), num_samples=1)  # here
+    three = tfd.Categorical(logits=actor(obs))  # here
+    return one, two, other, three, tfd.Categorical(soft)  # here
+""",
+        """
+import tensorflow as tf
+from keras.models import Sequential
+from keras.layers import Dense
+class Agent:
+    def __init__(self):
+        self.policy_net = self._build_model()
+        self.loss_fn = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    def _build_model(self):
+        model = Sequential()
+        model.add(Dense(24, activation="relu"))
+        model.add(Dense(2, activation="softmax"))
+        return model
+    def learn(self, obs, act, adv, net):
+        probs = tf.nn.softmax(net(obs))
+        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=act, logits=probs)  # here
+        return nll + self.loss_fn(act, self.policy_net(obs), sample_weight=adv)  # here
+""",
     ],
     "L10": [
         """
@@ -904,6 +948,16 @@ class DQN(nn.Module):
         """
 import torch.nn as nn
 q_net = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2), nn.Sigmoid())  # here
+""",
+        """
+from tensorflow import keras
+from tensorflow.keras import layers
+def make_q(n_actions):
+    q_model = keras.Sequential([
+        layers.Dense(24, activation="relu"),
+        layers.Dense(n_actions, activation="relu"),  # here
+    ])
+    return q_model
 """,
     ],
     "L11": [
@@ -2330,6 +2384,79 @@ def act(obs, given):
 def play(obs, given):
     return Categorical(given(obs))
 """,
+        """
+import tensorflow as tf
+import tensorflow_probability as tfp
+from tensorflow import keras
+model = keras.Sequential([keras.layers.Dense(32), keras.layers.Dense(2, activation="softmax")])
+raw = keras.Sequential([keras.layers.Dense(32), keras.layers.Dense(2)])
+def make(soft):
+    if soft:
+        return keras.Sequential([keras.layers.Dense(2, activation="softmax")])
+    return raw
+either = make(False)
+def act(obs):
+    probs = model(obs)
+    a = tf.random.categorical(tf.math.log(probs), 1)
+    b = tfp.distributions.Categorical(probs=probs)
+    c = tf.random.categorical(raw(obs), 1)
+    d = tfp.distributions.Categorical(logits=raw(obs))
+    e = tfp.distributions.Categorical(raw(obs))
+    return a, b, c, d, e, tf.random.categorical(either(obs), 1)
+""",
+        """
+import tensorflow as tf
+from tensorflow.keras.models import Sequential
+from tensorflow.keras.layers import Dense
+class Agent:
+    def __init__(self):
+        self.policy = Sequential([Dense(64, activation="relu"), Dense(2, activation="softmax")])
+        self.loss_fn = tf.keras.losses.SparseCategoricalCrossentropy()
+        self.policy.compile(loss="categorical_crossentropy", optimizer="adam")
+    def learn(self, obs, act, adv):
+        one = tf.keras.losses.sparse_categorical_crossentropy(act, self.policy(obs))
+        return one + self.loss_fn(act, self.policy(obs), sample_weight=adv)
+""",
+        """
+import numpy as np
+import tensorflow as tf
+from tensorflow.keras import layers, Model
+class Actor(Model):
+    def __init__(self, n):
+        super().__init__()
+        self.fc = layers.Dense(64, activation="relu")
+        self.out = layers.Dense(n, activation="softmax")
+    def call(self, x):
+        return self.out(self.fc(x))
+class Critic(Model):
+    def __init__(self):
+        super().__init__()
+        self.fc = layers.Dense(64, activation="relu")
+        self.out = layers.Dense(1)
+    def call(self, x):
+        return self.out(self.fc(x))
+class Logits(Model):
+    def __init__(self, n):
+        super().__init__()
+        self.out = layers.Dense(n)
+    def call(self, x):
+        return self.out(x)
+    def act(self, x):
+        return tf.random.categorical(self.out(x), 1)
+actor, logits_net = Actor(2), Logits(2)
+def act(obs):
+    p = actor(obs)
+    one = np.random.choice(2, p=p.numpy()[0])
+    other = tf.random.categorical(logits_net(obs), 1)
+    return one, other, tf.random.categorical(tf.math.log(p + 1e-8), 1)
+""",
+        """
+import tensorflow as tf
+def act(net, obs):
+    out = tf.nn.softmax(net(obs))
+    out = tf.math.log(out)
+    return tf.random.categorical(out, 1)
+""",
     ],
     "L10": [
         """
@@ -2412,6 +2539,14 @@ class CategoricalDQN(nn.Module):
         self.l1 = nn.Linear(4, atoms)
     def forward(self, x):
         return F.softmax(self.l1(x), dim=-1)
+""",
+        """
+from tensorflow import keras
+from tensorflow.keras import layers
+def make_q(n_actions):
+    q_model = keras.Sequential([layers.Dense(24, activation="relu"), layers.Dense(n_actions)])
+    other_q = keras.Sequential([layers.Dense(24, "relu"), layers.Dense(n_actions, "linear")])
+    return q_model, other_q
 """,
     ],
     "L11": [

@@ -4,6 +4,18 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.layers import (
+    FORWARD,
+    activation,
+    becomes,
+    ends_with_linear,
+    is_dense,
+    last_value,
+    layers_of,
+    resolved,
+    returned_values,
+    size_of,
+)
 from backflip.doctor.lint.source import (
     Scope,
     Source,
@@ -14,7 +26,6 @@ from backflip.doctor.lint.source import (
     made_by,
     names_in,
     number,
-    walk,
     written,
 )
 
@@ -24,19 +35,22 @@ CROSS_ENTROPIES = (
     "softmax_cross_entropy",
     "softmax_cross_entropy_with_integer_labels",
 )
+TF_LOSSES = ("softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits")
+KERAS_LOSSES = (
+    "categoricalcrossentropy",
+    "sparsecategoricalcrossentropy",
+    "categorical_crossentropy",
+    "sparse_categorical_crossentropy",
+)
 PARTS = ("feature", "body", "trunk", "encoder", "base", "torso", "hidden", "stem", "embed")
 SHARES = ("atom", "quantile", "bins", "support")  # outputs are probabilities of values then
-FORWARD = ("forward", "__call__")
-ACTIVATIONS = ("ReLU", "Softmax", "Tanh", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
 
 
 def _softmax_twice(source: Source) -> Iterator[Hit]:
     made = [(t, v) for body in source.bodies for t, v, _ in assignments(body)]
-    classes = _soft_classes(source)
-    networks = {
-        written(t) for t, v in made if _ends_with_softmax(source, v) or made_by(v) in classes
-    } - {""}
+    classes, networks = _soft_classes(source), _soft_networks(source)
     losses = {written(t) for t, v in made if _is_loss(source, v)} - {""}
+    of_logits = {written(t) for t, v in made if _is_loss_of_logits(source, v)} - {""}
     raw = _raw_networks(source)
     for scope in source.scopes:
         inside = source.class_of(scope)
@@ -49,7 +63,7 @@ def _softmax_twice(source: Source) -> Iterator[Hit]:
         } - soft
         for call, name in source.calls(scope):
             last = name.rpartition(".")[2]
-            given = _logits_of(call, name)
+            given = _logits_of(source, call, name)
             if given is not None and _is_soft(source, given, soft, networks | own):
                 yield Hit(call, "`logits` gets the output of a softmax")
             first = call.args[0] if call.args else None
@@ -58,6 +72,10 @@ def _softmax_twice(source: Source) -> Iterator[Hit]:
             applies = last in CROSS_ENTROPIES or written(call.func) in losses
             if applies and _is_soft(source, first, soft, networks | own):
                 yield Hit(call, "the loss applies a softmax to the output of a softmax")
+            elif _is_loss_of_logits(source, call) or written(call.func) in of_logits:
+                predicted = argument(call, "y_pred", 1)
+                if predicted is not None and _is_soft(source, predicted, soft, networks | own):
+                    yield Hit(call, "the loss applies a softmax to the output of a softmax")
             elif name.startswith("torch") and last == "Categorical" and written(first) in logits:
                 yield Hit(call, "the first argument of `Categorical` is `probs`, not `logits`")
         yield from _raw_probabilities(source, scope, raw)
@@ -90,21 +108,10 @@ def _raw_networks(source: Source) -> set[str]:
     }
     for body in source.bodies:
         for target, value, _ in assignments(body):
-            linear = _ends_with_linear(source, value) or made_by(value) in classes
+            linear = ends_with_linear(source, value) or made_by(value) in classes
             found.setdefault(written(target), []).append(linear)
     taken = {one.arg for one in source.nodes if isinstance(one, ast.arg)}
     return {name for name, linear in found.items() if name and all(linear)} - taken
-
-
-def _ends_with_linear(source: Source, value: ast.expr) -> bool:
-    """Return whether a value is a linear layer, or `Sequential` with one at the end."""
-    if not isinstance(value, ast.Call):
-        return False
-    kind = source.dotted(value.func)
-    if kind == "torch.nn.Sequential":
-        layers = _layers(source, value)
-        return bool(layers) and _ends_with_linear(source, layers[-1])
-    return kind == "torch.nn.Linear"
 
 
 def _returns_linear(source: Source, body: ast.ClassDef) -> bool:
@@ -114,17 +121,48 @@ def _returns_linear(source: Source, body: ast.ClassDef) -> bool:
         for method in body.body
         if isinstance(method, ast.FunctionDef)
         for target, value, _ in assignments(method)
-        if _ends_with_linear(source, value)
+        if ends_with_linear(source, value)
     }
-    returned = _returned(source, body)
+    returned = returned_values(source, body)
     return bool(returned) and all(one is not None and made_by(one) in own for one in returned)
 
 
-def _logits_of(call: ast.Call, name: str) -> ast.expr | None:
-    """Return what a distribution takes for logits; None for other calls."""
-    if name == "jax.random.categorical":
+def _logits_of(source: Source, call: ast.Call, name: str) -> ast.expr | None:
+    """Return what a distribution or a loss takes for logits; None for other calls."""
+    first, _, last = name.partition(".")[0], *name.rpartition(".")[1:]
+    if name == "jax.random.categorical" or last in TF_LOSSES:
         return argument(call, "logits", 1)
-    return argument(call, "logits") if name.rpartition(".")[2] == "Categorical" else None
+    if name.endswith("random.categorical") and first in ("tensorflow", "keras"):
+        return argument(call, "logits", 0)
+    if last != "Categorical":
+        return None
+    of_tf = source.imports_any("tensorflow_probability") and not source.imports_any("torch")
+    return argument(call, "logits", 0 if of_tf else None)
+
+
+def _soft_networks(source: Source) -> set[str]:
+    """Return the names of networks that end with a softmax."""
+    classes, makers = _soft_classes(source), _soft_makers(source)
+    soft: dict[str, list[bool]] = {}
+    for body in source.bodies:
+        for target, value, _ in assignments(body):
+            maker = last_word(value.func) if isinstance(value, ast.Call) else ""
+            is_soft = made_by(value) in classes or maker in makers
+            is_soft = is_soft or _ends_with_softmax(source, value)
+            soft.setdefault(written(target), []).append(is_soft)
+    return {name for name, found in soft.items() if name and all(found)}
+
+
+def _soft_makers(source: Source) -> set[str]:
+    """Return the functions that return a network which ends with a softmax, in lower case."""
+    found: dict[str, list[bool]] = {}
+    for node in source.nodes:
+        scope = source.function_of(node) if isinstance(node, ast.Return) else source.tree
+        if isinstance(node, ast.Return) and not isinstance(scope, ast.Module):
+            value = last_value(source, node)
+            is_soft = value is not None and _ends_with_softmax(source, value)
+            found.setdefault(scope.name.lower(), []).append(is_soft)
+    return {name for name, soft in found.items() if all(soft)}
 
 
 def _soft_classes(source: Source) -> set[str]:
@@ -137,53 +175,44 @@ def _soft_classes(source: Source) -> set[str]:
 
 
 def _returns_softmax(source: Source, body: ast.ClassDef) -> bool:
-    returned = _returned(source, body)
-    return bool(returned) and all(one and _is_softmax(source, one) for one in returned)
-
-
-def _returned(source: Source, body: ast.ClassDef) -> list[ast.expr | None]:
-    """Return what `forward` returns."""
-    return [
-        _last_value(source, one)
+    own = {
+        written(target)
         for method in body.body
-        if isinstance(method, ast.FunctionDef) and method.name in FORWARD
-        for one in walk(method)
-        if isinstance(one, ast.Return)
-    ]
-
-
-def _last_value(source: Source, statement: ast.Return) -> ast.expr | None:
-    """Return what is returned; of a name, what it is set to just before."""
-    value = statement.value
-    return None if value is None else _resolved(source, statement, value)
-
-
-def _resolved(source: Source, before: ast.AST, value: ast.expr) -> ast.expr:
-    """Return a value; of a name, what it is set to last in the function, outside of branches."""
-    scope, line = source.function_of(before), getattr(before, "lineno", 0)
-    found = value
-    if isinstance(value, ast.Name):
-        for target, new, statement in assignments(scope):
-            if written(target) == value.id and statement.lineno < line:
-                plain = isinstance(statement, ast.Assign) and statement in scope.body
-                found = new if plain else value
-    return found
+        if isinstance(method, ast.FunctionDef)
+        for target, value, _ in assignments(method)
+        if _ends_with_softmax(source, value)
+    }
+    returned = returned_values(source, body)
+    return bool(returned) and all(
+        one and (_is_softmax(source, one) or made_by(one) in own) for one in returned
+    )
 
 
 def _soft_names(source: Source, scope: Scope, networks: set[str]) -> set[str]:
-    """Return the names of probabilities: what softmax, or a network that ends with it, returns."""
+    """Return the names of probabilities: what softmax, or a network that ends with it, returns.
+
+    Those that become logarithms are left out.
+    """
+    pairs = [(written(target), value) for target, value, _ in assignments(scope)]
+    logs = {name for name, value in pairs if made_by(value).endswith("log")}
     return {
-        written(target)
-        for target, value, _ in assignments(scope)
+        name
+        for name, value in pairs
         if _is_softmax(source, value) or made_by(value) in networks - {""}
-    }
+    } - logs
 
 
 def _ends_with_softmax(source: Source, node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call) or not node.args:
+    """Return whether a value is a network, or a layer of Keras, with a softmax at the end."""
+    if not isinstance(node, ast.Call):
         return False
     kind = source.dotted(node.func).rpartition(".")[2]
-    return kind == "Sequential" and _activation(source, node.args[-1]) == "Softmax"
+    if kind == "Sequential":
+        return any(activation(source, one) == "Softmax" for one in layers_of(source, node)[-1:])
+    if kind == "Model":
+        outputs = argument(node, "outputs", 1)
+        return outputs is not None and _is_softmax(source, resolved(source, node, outputs))
+    return is_dense(node) and activation(source, node) == "Softmax"
 
 
 def _is_loss(source: Source, node: ast.expr) -> bool:
@@ -191,11 +220,23 @@ def _is_loss(source: Source, node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and source.dotted(node.func).endswith("CrossEntropyLoss")
 
 
+def _is_loss_of_logits(source: Source, node: ast.expr) -> bool:
+    """Return whether a value is a loss of Keras `from_logits=True`, which applies a softmax."""
+    if not isinstance(node, ast.Call) or "crossentropy" not in last_word(node.func).replace(
+        "_", ""
+    ):
+        return False
+    given = argument(node, "from_logits")
+    return isinstance(given, ast.Constant) and given.value is True
+
+
 def _is_softmax(source: Source, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     inner = node.func.func if isinstance(node.func, ast.Call) else node.func
     last = (source.dotted(inner) or last_word(inner)).rpartition(".")[2]
+    if isinstance(node.func, ast.Call) and activation(source, node.func) == "Softmax":
+        return True
     return last in ("softmax", "Softmax") or (
         isinstance(inner, ast.Attribute) and inner.attr == "softmax"
     )
@@ -210,32 +251,22 @@ def _bounded_values(source: Source) -> Iterator[Hit]:
     for call, name in source.calls():
         if name.rpartition(".")[2] != "Sequential":
             continue
-        *_, layer, last = [call, call, *_layers(source, call)]
-        kind = _activation(source, last)
+        *_, layer, last = [call, call, *layers_of(source, call)]
+        kind = activation(source, last)
+        layer = last if is_dense(last) else layer
         if kind and _is_layer_of_values(source, call, layer):
             yield Hit(last, f"the last layer of Q-values is {kind}")
-
-
-def _layers(source: Source, call: ast.Call) -> list[ast.expr]:
-    """Return the layers of `Sequential`, also those of a list that is given as `*layers`."""
-    match call.args:
-        case [ast.Starred(value=ast.Name(id=name)) as only]:
-            scope = source.function_of(only)
-            made = [v for target, v, _ in assignments(scope) if written(target) == name]
-            return made[0].elts if len(made) == 1 and isinstance(made[0], ast.List) else []
-        case layers:
-            return layers
 
 
 def _is_layer_of_values(source: Source, call: ast.Call, layer: ast.expr) -> bool:
     """Return whether a layer has a Q-value for each action, or is the last of a network of them."""
     if _has_a_value_for_each_action(layer):
         return _is_of_values(source, call)
-    size = _size(layer)
+    size = size_of(layer)
     if size is None or number(size) is None:
         return False
     if number(size) == 1:
-        return any(map(is_q, _becomes(source, call)))
+        return any(map(is_q, becomes(source, call)))
     return _is_of_values(source, call) and _is_whole(source, call)
 
 
@@ -244,10 +275,10 @@ def _is_whole(source: Source, call: ast.Call) -> bool:
 
     In a class, `forward` returns what they give; elsewhere, they have the name of Q-values.
     """
-    inside, names = source.class_of(call), _becomes(source, call)
+    inside, names = source.class_of(call), becomes(source, call)
     if inside is None:
         return any(is_q(name) and not has_word(name, *PARTS) for name in names)
-    returned = _returned(source, inside)
+    returned = returned_values(source, inside)
     return bool(returned) and all(one is not None and made_by(one) in names for one in returned)
 
 
@@ -257,7 +288,7 @@ def _bounded_returns(source: Source) -> Iterator[Hit]:
         inside = source.class_of(node) if isinstance(node, ast.Return) else None
         if not isinstance(node, ast.Return) or inside is None or not is_q(inside.name):
             continue
-        value = _last_value(source, node)
+        value = last_value(source, node)
         match value:
             case ast.Call(func=func, args=[inner, *_]):
                 kind = last_word(func)
@@ -266,7 +297,7 @@ def _bounded_returns(source: Source) -> Iterator[Hit]:
             case _:
                 continue
         before = value if isinstance(node.value, ast.Name) else node
-        made = _resolved(source, before, inner)
+        made = resolved(source, before, inner)
         is_last = _is_from_layer_of_actions(source, inside, made) or (
             getattr(source.function_of(node), "name", "") in FORWARD
             and _is_from_last_layer(inside, made)
@@ -296,7 +327,7 @@ def _is_from_last_layer(inside: ast.ClassDef, made: ast.expr) -> bool:
         for method in inside.body
         if isinstance(method, ast.FunctionDef)
         for target, value, _ in assignments(method)
-        if (size := _size(value)) is not None
+        if (size := size_of(value)) is not None
     ]
     if not layers or has_word(inside.name, *PARTS):
         return False
@@ -309,43 +340,19 @@ def _heads(source: Source) -> Iterator[Hit]:
     yield from _bounded_returns(source)
 
 
-def _activation(source: Source, node: ast.expr) -> str:
-    """Return the name of an activation; empty for other layers."""
-    name = source.dotted(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
-    return name if name in ACTIVATIONS else ""
-
-
 def _has_a_value_for_each_action(node: ast.expr) -> bool:
-    size = _size(node)
+    size = size_of(node)
     names = names_in(size) if size is not None else set[str]()
     if any(has_word(name, *SHARES) for name in names):
         return False
     return any(has_word(name, "action", "act_dim") or name.endswith((".n", "_n")) for name in names)
 
 
-def _size(node: ast.expr) -> ast.expr | None:
-    """Return the number of outputs of a linear layer; None for others."""
-    if not isinstance(node, ast.Call):
-        return None
-    match last_word(node.func):
-        case "linear":
-            return argument(node, "out_features", 1)
-        case "dense":
-            return argument(node, "features", 0)
-        case _:
-            return None
-
-
 def _is_of_values(source: Source, call: ast.Call) -> bool:
     """Return whether a network is of Q-values, by the name of its class or of what it becomes."""
     inside = source.class_of(call)
     names = [inside.name] if inside is not None else []
-    return any(map(is_q, names + _becomes(source, call)))
-
-
-def _becomes(source: Source, call: ast.Call) -> list[str]:
-    """Return the names that a value is assigned to."""
-    return [written(target) for target in getattr(source.parents[call], "targets", [])]
+    return any(map(is_q, names + becomes(source, call)))
 
 
 def is_q(name: str) -> bool:
