@@ -555,6 +555,90 @@ def loss(net, s, a, r, s2, gamma):
         y = r + gamma * net(s2).max(1)[0]
     return torch.nn.SmoothL1Loss()(q, y)  # here
 """,
+        """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+class Critic(nn.Module):
+    def __init__(self, obs_dim):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(obs_dim, 64), nn.ReLU(), nn.Linear(64, 1))
+    def forward(self, x):
+        return self.net(x)
+critic = Critic(4)
+def update(obs, rews):
+    rews = torch.as_tensor(rews, dtype=torch.float32)
+    loss = F.mse_loss(critic(obs), rews)  # here
+    return loss
+""",
+        """
+import torch
+from torch import nn
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(obs, rewards, gamma):
+    returns, G = [], 0.0
+    for r in reversed(rewards):
+        G = r + gamma * G
+        returns.insert(0, G)
+    returns = torch.tensor(returns)
+    values = critic(obs)
+    return ((values - returns) ** 2).mean()  # here
+""",
+        """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(4, 64)
+        self.v = nn.Linear(64, 1)
+    def forward(self, x):
+        x = F.relu(self.fc1(x))
+        return self.v(x)
+class Agent:
+    def __init__(self):
+        self.critic, self.target = Net(), Net()
+    def learn(self, obs, rew, next_obs, done):
+        with torch.no_grad():
+            y = rew + 0.99 * (1 - done) * self.target(next_obs).squeeze(-1)
+        return F.mse_loss(self.critic(obs), y)  # here
+""",
+        """
+import random
+import torch
+from torch import nn
+import torch.nn.functional as F
+q_net = nn.Sequential(nn.Linear(5, 64), nn.ReLU(), nn.Linear(64, 1))
+def update(memory, gamma):
+    batch = random.sample(memory, 64)
+    s, a, r, s2, d = zip(*batch)
+    s, a, s2 = torch.stack(s), torch.stack(a), torch.stack(s2)
+    r = torch.tensor(r, dtype=torch.float32)
+    d = torch.tensor(d, dtype=torch.float32)
+    with torch.no_grad():
+        y = r + gamma * (1 - d) * q_net(s2).squeeze(-1)
+    return F.mse_loss(q_net(s), y)  # here
+""",
+        """
+import torch
+import torch.nn.functional as F
+from torch import nn
+def mlp(sizes, activation): ...
+class Agent:
+    def __init__(self, n, sizes):
+        self.rewards = []
+        self.critic = nn.Sequential(nn.Linear(n, 9), layer_init(nn.Linear(9, 1))).to("cpu")
+        self.v_net = mlp([n] + list(sizes) + [1], nn.Tanh)
+    def learn(self, q, obs, next_obs, actions, batch):
+        rewards = torch.tensor(self.rewards).float()
+        chosen = q(obs).gather(1, actions.unsqueeze(1))
+        loss = F.mse_loss(chosen, torch.tensor([step.reward for step in batch]))  # here
+        alive = 1 - torch.tensor([step.done for step in batch])
+        target = rewards + 0.9 * alive * self.v_net(next_obs)  # here
+        loss += F.mse_loss(self.critic(obs), target)
+        return loss + F.mse_loss(self.critic(obs), rewards)  # here
+""",
     ],
     "L07": [
         """
@@ -2115,6 +2199,150 @@ def loss(net, s, a, r, s2, gamma):
     with torch.no_grad():
         y = r + gamma * net(s2).max(1)[0]
     return torch.nn.SmoothL1Loss()(q, y)
+""",
+        """
+import torch
+from torch import nn
+import torch.nn.functional as F
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(obs, rews):
+    rews = torch.as_tensor(rews, dtype=torch.float32).unsqueeze(1)
+    one = F.mse_loss(critic(obs), rews)
+    rew = torch.as_tensor(rews, dtype=torch.float32).view(-1, 1)
+    other = F.mse_loss(critic(obs), rew)
+    third = F.mse_loss(critic(obs).squeeze(-1), torch.as_tensor(rews))
+    return one, other, third
+""",
+        """
+import numpy as np
+import torch
+from torch import nn
+import torch.nn.functional as F
+class Buffer:
+    def __init__(self, size):
+        self.reward = np.zeros((size, 1))
+    def sample(self, ind):
+        return torch.FloatTensor(self.reward[ind])
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(buf, obs, ind, gamma):
+    reward = torch.FloatTensor(buf.reward[ind])
+    return F.mse_loss(critic(obs), reward)
+""",
+        """
+import torch
+from torch import nn
+import torch.nn.functional as F
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.v = nn.Linear(4, 1)
+    def forward(self, x):
+        return torch.squeeze(self.v(x), -1)
+critic = Critic()
+def learn(obs, rews):
+    rews = torch.as_tensor(rews, dtype=torch.float32)
+    return F.mse_loss(critic(obs), rews)
+""",
+        """
+import torch
+from torch import nn
+import torch.nn.functional as F
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(batch, obs, gamma):
+    r_lst = []
+    for t in batch:
+        r_lst.append([t.r])
+    r = torch.tensor(r_lst)
+    target = r + gamma * critic(obs)
+    return F.smooth_l1_loss(critic(obs), target.detach())
+""",
+        """
+import torch
+from torch import nn
+import torch.nn.functional as F
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(obs, reward, next_obs, gamma):
+    reward = torch.tensor(reward)
+    delta = reward + gamma * critic(next_obs) - critic(obs)
+    loss = F.mse_loss(critic(obs), reward)
+    return delta, loss
+""",
+        """
+import torch
+from torch import nn
+import torch.nn.functional as F
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(buffer, gamma):
+    obs, actions, rewards, next_obs, dones = buffer.sample(32)
+    y = rewards + gamma * (1 - dones) * critic(next_obs)
+    return F.mse_loss(critic(obs), y.detach())
+""",
+        """
+import torch
+from torch import nn
+import torch.nn.functional as F
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+two = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 2))
+flat = nn.Sequential(nn.Linear(4, 1), nn.Flatten(0))
+def learn(obs, rewards, steps, pairs, net):
+    rewards = torch.tensor(rewards)
+    values = torch.squeeze(critic(obs), -1)
+    losses = F.mse_loss(values, rewards), F.mse_loss(two(obs), rewards)
+    gap = rewards.mean() - critic(obs), flat(obs) - rewards
+    return losses, gap, critic(obs) - torch.tensor([pair[0] for pair in pairs])
+def given(critic, obs, rewards):
+    return critic(obs) - torch.tensor(rewards)
+""",
+        """
+import torch
+from torch import nn
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(buffer, obs):
+    rewards = buffer.sample(32)
+    rewards = torch.as_tensor(rewards)
+    return ((critic(obs) - rewards) ** 2).mean()
+""",
+        """
+import numpy as np
+import torch
+from torch import nn
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(obs, rewards):
+    return nn.functional.mse_loss(critic(obs), torch.as_tensor(rewards))
+def batch_of(steps):
+    return np.vstack([step.obs for step in steps]), np.vstack([step.reward for step in steps])
+""",
+        """
+import numpy as np
+import torch
+from torch import nn
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(obs, rewards):
+    return nn.functional.mse_loss(critic(obs), torch.as_tensor(rewards))
+class Buffer:
+    def __init__(self, size):
+        self.count, self.rewards = np.zeros(()), None
+        self.rewards = np.zeros((size, 1))
+""",
+        """
+import numpy as np
+import torch
+from torch import nn
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(obs, rewards):
+    return nn.functional.mse_loss(critic(obs), torch.as_tensor(rewards))
+def batch_of(steps):
+    return [step.obs for step in steps], [[step.reward] for step in steps]
+""",
+        """
+import numpy as np
+import torch
+from torch import nn
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def learn(obs, rewards):
+    return nn.functional.mse_loss(critic(obs), torch.as_tensor(rewards))
+def batch_of(obs, rewards):
+    return obs, np.reshape(rewards, (-1, 1)), rewards[:, None], rewards.reshape(-1, 1)
 """,
     ],
     "L07": [

@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.rules.targets import LEARNING, LOSSES, TARGETS
+from backflip.doctor.lint.rules.shapes import LOSSES
+from backflip.doctor.lint.rules.targets import LEARNING, TARGETS
 from backflip.doctor.lint.source import (
     Scope,
     Source,
