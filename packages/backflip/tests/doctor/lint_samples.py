@@ -488,6 +488,41 @@ def loss(params, apply, batch):
     return ((q - target) ** 2).mean()
 gradient = jax.grad(loss)
 """,
+        """
+import tensorflow as tf
+def train(model, optimizer, s, a, r, s2, done, gamma):
+    with tf.GradientTape() as tape:
+        target = r + gamma * (1 - done) * tf.reduce_max(model(s2), axis=1)  # here
+        q = tf.reduce_sum(model(s) * tf.one_hot(a, 2), axis=1)
+        loss = tf.reduce_mean(tf.square(target - q))
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+""",
+        """
+import tensorflow as tf
+mse = tf.keras.losses.MeanSquaredError()
+class Agent:
+    def learn(self, states, actions, rewards, next_states, dones):
+        with tf.GradientTape() as tape:
+            q = tf.gather(self.q_net(states), actions, batch_dims=1)
+            next_q = tf.reduce_max(self.q_net(next_states), axis=-1)
+            y = rewards + self.gamma * next_q * (1 - dones)  # here
+            loss = mse(y, q)
+        self.opt.minimize(loss, self.q_net.trainable_variables, tape=tape)
+""",
+        """
+import keras
+import tensorflow as tf
+loss_function = keras.losses.Huber()
+def step(model, state, next_state, action, reward, gamma):
+    with tf.GradientTape() as tape:
+        future = keras.ops.max(model(next_state), axis=1)
+        updated_q_values = reward + gamma * future  # here
+        q_action = keras.ops.sum(model(state) * action, axis=1)
+        loss = loss_function(updated_q_values, q_action)
+    variables = model.trainable_variables
+    return tape.gradient(loss, variables)
+""",
     ],
     "L06": [
         """
@@ -2145,6 +2180,53 @@ def update(policy_net, target_net, optimizer, states, actions, rewards, states_,
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+""",
+        """
+import tensorflow as tf
+def train(model, optimizer, s, a, r, s2, done, gamma):
+    target = r + gamma * (1 - done) * tf.reduce_max(model(s2), axis=1)
+    with tf.GradientTape() as tape:
+        q = tf.reduce_sum(model(s) * tf.one_hot(a, 2), axis=1)
+        loss = tf.reduce_mean(tf.square(target - q))
+    grads = tape.gradient(loss, model.trainable_variables)
+""",
+        """
+import numpy as np
+import tensorflow as tf
+def train(model, target_model, s, a, r, s2, done, gamma):
+    with tf.GradientTape() as tape:
+        one = r + gamma * (1 - done) * tf.reduce_max(target_model(s2), axis=1)
+        other = tf.stop_gradient(r + gamma * tf.reduce_max(model(s2), axis=1))
+        third = r + gamma * np.max(model(s2), axis=1)
+        fourth = r + gamma * model(s2).numpy().max(1)
+        q = tf.reduce_sum(model(s) * tf.one_hot(a, 2), axis=1)
+        loss = tf.reduce_mean(tf.square(one - q)) + tf.reduce_mean(tf.square(other - q))
+        loss += tf.reduce_mean(tf.square(third - q)) + tf.reduce_mean(tf.square(fourth - q))
+    return tape.gradient(loss, model.trainable_variables)
+""",
+        """
+import tensorflow as tf
+class Agent:
+    def learn(self, s, a, r, s2, gamma):
+        with tf.GradientTape() as tape:
+            target = r + gamma * self.critic(s2)
+            advantage = target - self.critic(s)
+            loss = -tf.reduce_mean(self.actor.log_prob(s, a) * advantage)
+        grads = tape.gradient(loss, self.actor.trainable_variables)
+        y = r + gamma * self.critic(s2)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((y - self.critic(s)) ** 2)
+        grads = tape.gradient(loss, self.critic.trainable_variables)
+""",
+        """
+import tensorflow as tf
+def train(model, s, r, s2, gamma):
+    with tf.GradientTape() as tape:
+        with tape.stop_recording():
+            target = r + gamma * tf.reduce_max(model(s2), axis=1)
+        q = tf.reduce_max(model(s), axis=1)
+        loss = tf.reduce_mean(tf.square(target - q))
+    return tape.gradient(loss, model.trainable_variables)
 """,
     ],
     "L06": [

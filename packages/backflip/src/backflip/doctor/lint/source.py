@@ -187,7 +187,7 @@ class Source:
         name = self.dotted(node.func if isinstance(node, ast.Call) else node)
         if name.endswith("set_grad_enabled"):
             return isinstance(node, ast.Call) and is_false(argument(node, "mode", 0))
-        return name.rpartition(".")[2] in ("no_grad", "inference_mode")
+        return name.rpartition(".")[2] in ("no_grad", "inference_mode", "stop_recording")
 
     def _is_switched_off(self, node: ast.expr | ast.stmt) -> bool:
         """Return whether the last `torch.set_grad_enabled(...)` before a line is of False."""

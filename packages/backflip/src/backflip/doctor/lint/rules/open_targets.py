@@ -1,7 +1,9 @@
 """L05: gradients that flow through the target of the temporal difference."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import inf
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.shapes import LOSSES
@@ -10,6 +12,7 @@ from backflip.doctor.lint.source import (
     Scope,
     Source,
     argument,
+    arguments,
     assignments,
     discounts,
     has_word,
@@ -21,11 +24,16 @@ from backflip.doctor.lint.source import (
     written,
 )
 
+Learns = Callable[[ast.Call], bool]  # whether a call is of a network that learns
+
 GRADIENTS = ("jax.grad", "jax.value_and_grad")
 STOPS = (
     *("detach", "detach_", "item", "tolist", "tensor", "stop_gradient", "to_np", "t2n"),
     *("argmax", "argmin", "argsort", "long", "int", "bool"),
 )
+TAPED = ("gradient", "minimize", "apply_gradients")
+VARIABLES = ("trainable_variables", "trainable_weights", "variables", "weights")
+KERAS_LOSSES = ("mse", "meansquarederror", "mean_squared_error", "squared_difference", "huber")
 SORTS = ("max", "min", "sort", "topk")  # their second result is places
 SIZES = ("pow", "square", "abs")  # functions that make a loss of a difference
 SHAPES = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "float")  # methods, same values
@@ -36,34 +44,83 @@ def _gradient_through_target(source: Source) -> Iterator[Hit]:
     if source.imports_any("torch"):
         for scope in source.scopes:
             if _learns_from(source, scope):
-                yield from _open_targets(source, scope, _values_of_next(source, scope), "")
+                yield from _open_targets(source, scope, _is_learning_network)
     if source.imports_any("jax"):
         for function in _differentiated(source):
             params = function.args.args[0].arg
-            following = _values_of_next(source, function, params)
-            yield from _open_targets(source, function, following, params)
+            yield from _open_targets(source, function, partial(_gets, params))
+    if source.imports_any("tensorflow", "keras"):
+        tapes = [node for node in source.nodes if isinstance(node, ast.With) and _is_tape(node)]
+        for tape in tapes:
+            learned = _differentiated_by(source, tape, tapes)
+            yield from _open_targets(source, tape, partial(_is_one_of, source, learned))
 
 
-def _open_targets(source: Source, scope: Scope, following: set[str], params: str) -> Iterator[Hit]:
+def _is_tape(node: ast.With) -> bool:
+    """Return whether a context is `tf.GradientTape() as tape`."""
+    made = (item.context_expr for item in node.items)
+    return any(isinstance(one, ast.Call) and last_word(one.func) == "gradienttape" for one in made)
+
+
+def _differentiated_by(source: Source, tape: ast.With, tapes: list[ast.With]) -> set[str]:
+    """Return the networks whose variables gradients are computed of: `model.trainable_variables`.
+
+    The gradients are those before the next tape.
+    """
+    scope, end = source.function_of(tape), tape.end_lineno or tape.lineno
+    after = [one.lineno for one in tapes if source.function_of(one) is scope and one.lineno > end]
+    given = [
+        one
+        for call, _ in source.calls(scope)
+        if last_word(call.func) in TAPED and tape.lineno <= call.lineno < min([*after, inf])
+        for one in arguments(call)
+    ]
+    names = {name for one in given for name in names_in(one)}
+    given += [value for target, value, _ in assignments(scope) if written(target) in names]
+    found = {
+        written(part.value)
+        for one in given
+        for part in ast.walk(one)
+        if isinstance(part, ast.Attribute) and part.attr in VARIABLES
+    }
+    return found - {""}
+
+
+def _is_one_of(source: Source, networks: set[str], call: ast.Call) -> bool:
+    """Return whether a call is of one of the networks, and no function of numpy gets what it says.
+
+    Those end gradients.
+    """
+    if written(call.func) not in networks:
+        return False
+    node: ast.AST = call
+    while isinstance(node, ast.expr):
+        if isinstance(node, ast.Call) and source.dotted(node.func).startswith("numpy."):
+            return False
+        node = source.parents[node]
+    return True
+
+
+def _open_targets(source: Source, scope: ast.AST, learns: Learns) -> Iterator[Hit]:
     """Find targets in a loss that gradients flow through.
 
     Args:
         source: the program.
         scope: where the loss is computed.
-        following: the names of values of the next state.
-        params: what gradients are computed of; empty for networks of torch.
+        learns: tells the networks that learn.
     """
+    following = _values_of_next(source, scope, learns)
     stopped, compared = _stopped_later(scope), _second_arguments(source, scope)
     for target, value, statement in assignments(scope):
         name = written(target)
         if name in stopped or source.without_gradients(statement):
             continue
-        if name in compared and _bootstraps(value, following, params):
+        if name in compared and _bootstraps(value, following, learns):
             yield Hit(statement, f"gradients of the loss flow through the target `{name}`")
     for side in _sides_of_losses(source, scope):
         if written(side) or source.without_gradients(side):
             continue
-        if _bootstraps(side, following, params):
+        if _bootstraps(side, following, learns):
             yield Hit(side, "gradients of the loss flow through the target")
 
 
@@ -101,21 +158,19 @@ def _differentiated(source: Source) -> list[ast.FunctionDef]:
     ]
 
 
-def _values_of_next(source: Source, scope: Scope, params: str = "") -> set[str]:
+def _values_of_next(source: Source, scope: ast.AST, learns: Learns) -> set[str]:
     """Return the names of what a network that learns says of the next state, with gradients."""
     found = {
         written(target)
         for target, value, statement in assignments(scope)
-        if not source.without_gradients(statement) and _is_value_of_next(value, params)
+        if not source.without_gradients(statement) and _is_value_of_next(value, learns)
     }
     return found - {""} - _stopped_later(scope)
 
 
-def _is_value_of_next(value: ast.expr, params: str) -> bool:
+def _is_value_of_next(value: ast.expr, learns: Learns) -> bool:
     return any(
-        isinstance(one, ast.Call)
-        and _is_learning_network(one, params)
-        and any(map(is_of_next, one.args))
+        isinstance(one, ast.Call) and learns(one) and any(map(is_of_next, one.args))
         for one in _with_gradients(value)
     )
 
@@ -151,22 +206,24 @@ def _stops(node: ast.AST) -> bool:
             return False
 
 
-def _bootstraps(value: ast.expr, following: set[str], params: str) -> bool:
+def _bootstraps(value: ast.expr, following: set[str], learns: Learns) -> bool:
     """Return whether a value is γ times the output of a network that learns, with gradients."""
     if not discounts(value):
         return False
     parts = list(_with_gradients(value))
     if following & {written(one) for one in parts if isinstance(one, ast.Name | ast.Attribute)}:
         return True
-    if params:
-        return _is_value_of_next(value, params)
-    return any(isinstance(one, ast.Call) and _is_learning_network(one) for one in parts)
+    return any(isinstance(one, ast.Call) and learns(one) for one in parts)
 
 
-def _is_learning_network(call: ast.Call, params: str = "") -> bool:
-    """Return whether a call is of a network that learns; in JAX, with the parameters that do."""
-    if params:
-        return any(written(one).partition(".")[0] == params for one in call.args)
+def _gets(params: str, call: ast.Call) -> bool:
+    """Return whether a network of JAX gets parameters that learn, and the next state."""
+    has_params = any(written(one).partition(".")[0] == params for one in call.args)
+    return has_params and any(map(is_of_next, call.args))
+
+
+def _is_learning_network(call: ast.Call) -> bool:
+    """Return whether a call is of a network of torch that learns, by its name."""
     name = written(call.func)
     if has_word(name, *TARGETS, *COPIES):
         return False
@@ -174,7 +231,7 @@ def _is_learning_network(call: ast.Call, params: str = "") -> bool:
     return bool(call.args) and (last in LEARNING or last.endswith(("net", "network", "critic")))
 
 
-def _stopped_later(scope: Scope) -> set[str]:
+def _stopped_later(scope: ast.AST) -> set[str]:
     """Return the names that are used without their gradients."""
     found: set[str] = set()
     for node in walk(scope):
@@ -188,7 +245,7 @@ def _stopped_later(scope: Scope) -> set[str]:
     return found
 
 
-def _second_arguments(source: Source, scope: Scope) -> set[str]:
+def _second_arguments(source: Source, scope: ast.AST) -> set[str]:
     """Return the names that losses are computed to: their arguments, or what is subtracted."""
     found = {written(_unshaped(one)) for one in _sides_of_losses(source, scope)}
     for node in walk(scope):
@@ -207,10 +264,12 @@ def _unshaped(node: ast.expr) -> ast.expr:
                 return node
 
 
-def _sides_of_losses(source: Source, scope: Scope) -> Iterator[ast.expr]:
+def _sides_of_losses(source: Source, scope: ast.AST) -> Iterator[ast.expr]:
     """Yield what losses compare: the arguments of `mse_loss(q, y)`, and q and y of (q - y)²."""
     for call, name in source.calls(scope):
-        if name.rpartition(".")[2] in LOSSES or has_word(_last_name(call), "criterion", "loss"):
+        last = _last_name(call)
+        known = name.rpartition(".")[2] in LOSSES or last in KERAS_LOSSES
+        if known or has_word(last, "criterion", "loss"):
             yield from call.args[:2]
     for node in walk(scope):
         match node:
@@ -240,7 +299,8 @@ RULES = (
         "gradients flow through the target",
         "The loss also changes the value of the next state, so that the target moves towards the "
         "prediction. Residual gradients learn slowly, or something else.",
-        "Compute the target inside `with torch.no_grad():`, or use `.detach()`.",
+        "Compute the target inside `with torch.no_grad():`, or use `.detach()`; in TensorFlow, "
+        "compute it before the tape, or use `tf.stop_gradient`.",
         "Mnih et al. 2015; Spinning Up, DQN and DDPG",
         _gradient_through_target,
     ),
