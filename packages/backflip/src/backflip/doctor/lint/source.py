@@ -2,12 +2,13 @@
 
 import ast
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import final
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = Function | ast.Module
+Assignment = tuple[ast.expr, ast.expr, ast.stmt | ast.NamedExpr]  # target, value, statement
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SMALLEST_DISCOUNT = 0.9  # a smaller number before a value may be a weight
@@ -18,6 +19,7 @@ MADE_FROM = ("as_tensor", "tensor", "Tensor", "FloatTensor", "asarray", "array",
 STATES = ("s", "o", "ob", "obs", "state", "states", "observation", "observations")
 NEXT = ("_", "2", "_2", "p", "_p")  # what follows the name of a state in that of the next one
 INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
+KEPT = 2_000  # scopes whose parts are kept: every rule asks for them, file by file
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
 
 
@@ -237,21 +239,29 @@ def parameters(function: Function) -> list[ast.arg]:
     return [*args.posonlyargs, *args.args, *args.kwonlyargs, *rest]
 
 
-def walk(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a scope in the order of the text, without those of functions in it."""
+@lru_cache(maxsize=KEPT)
+def walk(scope: ast.AST) -> tuple[ast.AST, ...]:
+    """Return the nodes of a scope in the order of the text, without those of functions in it."""
+    return tuple(_walk(scope))
+
+
+def _walk(scope: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(scope):
         yield child
         if not isinstance(child, INNER):
-            yield from walk(child)
+            yield from _walk(child)
 
 
-def assignments(
-    scope: ast.AST,
-) -> Iterator[tuple[ast.expr, ast.expr, ast.stmt | ast.NamedExpr]]:
-    """Yield (target, value, statement) of a scope; tuples of equal length go in pairs.
+@lru_cache(maxsize=KEPT)
+def assignments(scope: ast.AST) -> tuple[Assignment, ...]:
+    """Return (target, value, statement) of a scope; tuples of equal length go in pairs.
 
     Of `(name := value)`, the statement is the expression itself.
     """
+    return tuple(_assignments(scope))
+
+
+def _assignments(scope: ast.AST) -> Iterator[Assignment]:
     for node in walk(scope):
         if isinstance(node, ast.Assign):
             for target in node.targets:

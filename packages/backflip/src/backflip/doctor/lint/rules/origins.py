@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from backflip.doctor.lint.rules.layers import layers_of, returned_values, size_of
 from backflip.doctor.lint.source import (
@@ -150,6 +151,7 @@ def is_number_of_each(node: ast.expr, lists: set[str] | None) -> bool:
     )
 
 
+@lru_cache(maxsize=1)  # asked for each scope of a file
 def _makes_columns(source: Source) -> bool:
     return any(_makes_column(source, node) for node in source.nodes)
 
