@@ -54,8 +54,9 @@ def test_phase_of_the_new_start_by_hand() -> None:
 
 def test_only_ppo_starts_again_by_default() -> None:
     spec = make_host("fixed:Hopper-v5", {}, 1).spec
-    starts = {name: teach_settings(name, spec)[1].get("restart_at") for name in ("ppo", "sac")}
-    assert starts == {"ppo": 0.3, "sac": None}
+    of_ppo = {"early_share": 0.5, "restart_at": 0.3, "restart_keeps": 0.5}
+    assert teach_settings("ppo", spec)[1].items() >= of_ppo.items()
+    assert not teach_settings("sac", spec)[1].keys() & of_ppo.keys()
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "a2c", "sac", "td3", "ddpg"])

@@ -238,8 +238,8 @@ def _of_kind(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, A
     of_reward = LONG_TEACHING if is_long(spec) else {}
     if algorithm == "ppo":
         return dict(learning), teaching | of_reward
-    # A new start was measured with PPO; a replay lets others learn the newest reward without one.
-    others = {name: value for name, value in teaching.items() if name != "restart_at"}
+    # Measured with PPO only; with a replay, others learn the newest reward without a new start.
+    others = {name: value for name, value in teaching.items() if name not in OF_PPO}
     if teaching is PIXELS_TEACHING:
         return {}, others | FREQUENT
     is_curious = teaching is JOINTS_TEACHING and entry_of(algorithm).has_replay
@@ -328,4 +328,5 @@ JOINTS: dict[str, Any] = {
     "noise_color": 0.5,
 }
 CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}
-JOINTS_TEACHING: dict[str, Any] = {**CONTINUOUS_TEACHING, "restart_at": 0.3}
+OF_PPO: dict[str, Any] = {"early_share": 0.5, "restart_at": 0.3, "restart_keeps": 0.5}
+JOINTS_TEACHING: dict[str, Any] = {**CONTINUOUS_TEACHING, **OF_PPO}
