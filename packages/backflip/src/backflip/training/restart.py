@@ -77,9 +77,10 @@ def partly_new(learned: Any, fresh: Any, keeps: float) -> Any:
 
 
 def _mixed(learned: Any, fresh: Any, keeps: float) -> Any:
-    mixed = jax.tree.map(
-        lambda old, new: np.float32(keeps * old + (1 - keeps) * new), learned, fresh
-    )
+    def mix(old: Any, new: Any) -> Any:
+        return np.float32(keeps * old + (1 - keeps) * new)
+
+    mixed = jax.tree.map(mix, learned, fresh)
     # A policy that has settled for something no longer explores: its noise is new.
     return mixed | {"log_std": fresh["log_std"]} if "log_std" in fresh else mixed
 
