@@ -2,16 +2,19 @@
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.layers import (
     FORWARD,
     activation,
     becomes,
+    classes_that_return,
     ends_with_linear,
     is_dense,
     last_value,
     layers_of,
+    names_that_are,
     resolved,
     returned_values,
     size_of,
@@ -100,31 +103,12 @@ def _raw_probabilities(source: Source, scope: Scope, raw: set[str]) -> Iterator[
 
 def _raw_networks(source: Source) -> set[str]:
     """Return the names of networks whose last layer is linear, and of nothing else."""
-    found: dict[str, list[bool]] = {}
-    classes = {
-        body.name
-        for body in source.bodies
-        if isinstance(body, ast.ClassDef) and _returns_linear(source, body)
-    }
-    for body in source.bodies:
-        for target, value, _ in assignments(body):
-            linear = ends_with_linear(source, value) or made_by(value) in classes
-            found.setdefault(written(target), []).append(linear)
-    taken = {one.arg for one in source.nodes if isinstance(one, ast.arg)}
-    return {name for name, linear in found.items() if name and all(linear)} - taken
+    classes = classes_that_return(source, partial(ends_with_linear, source))
 
+    def is_raw(value: ast.expr) -> bool:
+        return ends_with_linear(source, value) or made_by(value) in classes
 
-def _returns_linear(source: Source, body: ast.ClassDef) -> bool:
-    """Return whether `forward` returns what a linear layer of its class gives, always."""
-    own = {
-        written(target)
-        for method in body.body
-        if isinstance(method, ast.FunctionDef)
-        for target, value, _ in assignments(method)
-        if ends_with_linear(source, value)
-    }
-    returned = returned_values(source, body)
-    return bool(returned) and all(one is not None and made_by(one) in own for one in returned)
+    return names_that_are(source, is_raw)
 
 
 def _logits_of(source: Source, call: ast.Call, name: str) -> ast.expr | None:

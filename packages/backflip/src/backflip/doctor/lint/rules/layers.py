@@ -1,12 +1,14 @@
 """What layers networks have, and what their `forward` returns."""
 
 import ast
+from collections.abc import Callable
 
 from backflip.doctor.lint.source import (
     Source,
     argument,
     assignments,
     last_word,
+    made_by,
     walk,
     written,
 )
@@ -36,6 +38,34 @@ def returned_values(source: Source, body: ast.ClassDef) -> list[ast.expr | None]
         for one in walk(method)
         if isinstance(one, ast.Return)
     ]
+
+
+def classes_that_return(source: Source, fits: Callable[[ast.expr], bool]) -> set[str]:
+    """Return the names of classes whose `forward` always returns what a fitting part gives."""
+    bodies = (body for body in source.bodies if isinstance(body, ast.ClassDef))
+    return {body.name for body in bodies if _always_returns(source, body, fits)}
+
+
+def _always_returns(source: Source, body: ast.ClassDef, fits: Callable[[ast.expr], bool]) -> bool:
+    own = {
+        written(target)
+        for method in body.body
+        if isinstance(method, ast.FunctionDef)
+        for target, value, _ in assignments(method)
+        if fits(value)
+    }
+    returned = returned_values(source, body)
+    return bool(returned) and all(one is not None and made_by(one) in own for one in returned)
+
+
+def names_that_are(source: Source, fits: Callable[[ast.expr], bool]) -> set[str]:
+    """Return the names that are assigned what fits, and nothing else, and are no parameters."""
+    found: dict[str, list[bool]] = {}
+    for body in source.bodies:
+        for target, value, _ in assignments(body):
+            found.setdefault(written(target), []).append(fits(value))
+    taken = {one.arg for one in source.nodes if isinstance(one, ast.arg)}
+    return {name for name, fitting in found.items() if name and all(fitting)} - taken
 
 
 def last_value(source: Source, statement: ast.Return) -> ast.expr | None:

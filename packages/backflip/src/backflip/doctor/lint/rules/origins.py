@@ -2,9 +2,14 @@
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from backflip.doctor.lint.rules.layers import layers_of, returned_values, size_of
+from backflip.doctor.lint.rules.layers import (
+    classes_that_return,
+    layers_of,
+    names_that_are,
+    size_of,
+)
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Scope,
@@ -31,19 +36,13 @@ FILLED = ("zeros", "empty", "ones", "full")
 
 def column_networks(source: Source) -> set[str]:
     """Return the names of networks whose last layer is linear with one output: (B, 1)."""
-    found: dict[str, list[bool]] = {}
-    classes = {
-        body.name
-        for body in source.bodies
-        if isinstance(body, ast.ClassDef) and _returns_column(source, body)
-    }
-    for body in source.bodies:
-        for target, value, _ in assignments(body):
-            made = _unplaced(value)
-            is_column = made_by(made) in classes or _ends_in_one(source, made)
-            found.setdefault(written(target), []).append(is_column)
-    taken = {one.arg for one in source.nodes if isinstance(one, ast.arg)}
-    return {name for name, columns in found.items() if name and all(columns)} - taken
+    classes = classes_that_return(source, partial(_ends_in_one, source))
+
+    def is_column(value: ast.expr) -> bool:
+        made = _unplaced(value)
+        return made_by(made) in classes or _ends_in_one(source, made)
+
+    return names_that_are(source, is_column)
 
 
 def _unplaced(node: ast.expr) -> ast.expr:
@@ -56,19 +55,6 @@ def _unplaced(node: ast.expr) -> ast.expr:
                 node = inner
             case _:
                 return node
-
-
-def _returns_column(source: Source, body: ast.ClassDef) -> bool:
-    """Return whether `forward` returns what a layer with one output gives, always."""
-    own = {
-        written(target)
-        for method in body.body
-        if isinstance(method, ast.FunctionDef)
-        for target, value, _ in assignments(method)
-        if _ends_in_one(source, value)
-    }
-    returned = returned_values(source, body)
-    return bool(returned) and all(one is not None and made_by(one) in own for one in returned)
 
 
 def _ends_in_one(source: Source, made: ast.expr) -> bool:
