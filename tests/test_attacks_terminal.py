@@ -270,8 +270,8 @@ def test_no_print_is_left_outside_of_the_one_function() -> None:
     assert found == {
         '__main__.py: sys.stderr.write("backflip: interrupted\\n")',
         '__main__.py: sys.stderr.write("runshelf: interrupted\\n")',
-        'finding.py: sys.stderr.write("\\r\\x1b[K")',
         'page.py: sys.stdout.write(json.dumps(fields) + "\\n")',
+        'progress.py: sys.stderr.write("\\r\\x1b[K")',
     }
 
 

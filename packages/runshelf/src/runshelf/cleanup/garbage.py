@@ -65,6 +65,12 @@ class Garbage(NamedTuple):
     kept: list[BrokenLine]
     reruns: list[Path]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to remove or compact."""
+        folders = self.trashed, self.leftovers, self.compactable, self.reruns
+        return not any((*folders, self.objects, self.old_index))
+
 
 @final
 class Usage(NamedTuple):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from runshelf.cli.arguments import add_command, add_output, home, whole
 from runshelf.cli.command_line import Reported
-from runshelf.cli.finding import ProgressLine, fresh_index
+from runshelf.cli.finding import fresh_index
+from runshelf.cli.progress import ProgressLine
 from runshelf.errors import UsageError
 from runshelf.terminal_text import harmless, put
 

@@ -1,4 +1,4 @@
-"""The commands `runs`, `show`, `diff`, `rm`, `restore`, `gc`, `du` and `reindex`."""
+"""The commands `runs`, `show`, `diff` and `reindex`."""
 
 import argparse
 import sys
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runshelf.cli.arguments import RUN, add_command, add_output, home, whole
-from runshelf.cli.tables import moment_of, print_table, result_text, size_of
+from runshelf.cli.progress import ProgressLine
+from runshelf.cli.tables import moment_of, print_table, result_text
 from runshelf.durations import duration
 from runshelf.errors import UsageError, did_you_mean
 from runshelf.formatting import plural
-from runshelf.store.run_ids import short_id
 from runshelf.terminal_text import harmless, put
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Outcome = dict[str, Any] | None
 
 _SHOWN_PROBLEMS = 1
-# A longer command prints its progress.
-_PATIENCE_SECONDS = 1.0
 
 
 def add(commands: Any) -> None:
@@ -35,15 +33,6 @@ def add(commands: Any) -> None:
     parser.add_argument("run", metavar="A", help=RUN)
     parser.add_argument("other", metavar="B", help="the other run")
     parser.add_argument("--code", action="store_true", help="show all lines of code that differ")
-    parser = _add(commands, "rm", "move runs to the trash", _rm)
-    parser.add_argument("run", nargs="+", metavar="RUN", help=RUN)
-    parser = _add(commands, "restore", "move runs back from the trash", _restore)
-    parser.add_argument("run", nargs="*", metavar="RUN", help="the beginning or end of a run's id")
-    _add_gc(commands)
-    parser = _add(commands, "du", "show how much disk space runs take", _du)
-    parser.add_argument(
-        "--limit", type=whole(1, 1_000_000, 50), default=20, metavar="N", help="most rows to show"
-    )
     _add(commands, "reindex", "build the index again from the run folders", _reindex)
 
 
@@ -86,18 +75,6 @@ def _add_show(commands: Any) -> None:
     parser.add_argument("--output", action="store_true", help="print its whole output")
     parser.add_argument("--code", action="store_true", help="list the files of its code")
     parser.add_argument("--packages", action="store_true", help="list its packages")
-
-
-def _add_gc(commands: Any) -> None:
-    parser = _add(commands, "gc", "list unneeded files, and remove them with --yes", _gc)
-    parser.add_argument("--yes", action="store_true", help="remove the files")
-    parser.add_argument(
-        "--trash",
-        type=whole(0, 36_500, 30),
-        default=30,
-        metavar="DAYS",
-        help="delete runs that have been in the trash for this many days",
-    )
 
 
 def _runs(options: argparse.Namespace) -> "Outcome":
@@ -230,123 +207,6 @@ def _diff(options: argparse.Namespace) -> "Outcome":
     return None
 
 
-def _rm(options: argparse.Namespace) -> "Outcome":
-    from runshelf.cleanup.trash import remove
-    from runshelf.store.finding import find_run
-
-    # Find all runs before moving the first one: a mistyped name must change nothing.
-    found = [find_run(home(options), name) for name in options.run]
-    runs = {run.ulid: run for run in found}
-    for run in runs.values():
-        remove(home(options), run)
-        put(f"run {run.short} is in the trash; runshelf restore {run.short} brings it back")
-    return {"removed": list(runs)} if options.json else None
-
-
-def _restore(options: argparse.Namespace) -> "Outcome":
-    from runshelf.cleanup.trash import restore, trashed
-
-    if not options.run:
-        known = trashed(home(options))
-        if options.json:
-            return {"trash": known}
-        put("\n".join(map(short_id, known)) or "the trash is empty")
-        return None
-    runs = [restore(home(options), name) for name in options.run]
-    for run in runs:
-        put(f"run {run.short} is back in {harmless(run.folder)}")
-    return {"restored": [run.ulid for run in runs]} if options.json else None
-
-
-def _gc(options: argparse.Namespace) -> "Outcome":
-    from runshelf.cleanup.garbage import collect, find_garbage
-
-    failed: list[str] = []
-    if options.yes:
-        show = ProgressLine("compacting")
-        garbage = collect(home(options), float(options.trash), show, failed.append)
-    else:
-        garbage = find_garbage(home(options), float(options.trash))
-    if failed:
-        options.exit_status = 1
-        _print_failures(failed)
-    if options.json:
-        return {
-            "done": options.yes and not failed,
-            "failed": failed,
-            "objects": len(garbage.objects),
-            "object_bytes": garbage.object_bytes,
-            "trashed": garbage.trashed,
-            "trashed_bytes": garbage.trashed_bytes,
-            "leftovers": garbage.leftovers,
-            "reruns": [folder.name for folder in garbage.reruns],
-            "compactable": garbage.compactable,
-            "lines_bytes": garbage.lines_bytes,
-            "old_index": [str(path) for path in garbage.old_index],
-            "kept": [{"file": str(one.path), "line": one.line} for one in garbage.kept],
-        }
-    lines = [
-        (len(garbage.trashed), "old run", "in the trash", size_of(garbage.trashed_bytes)),
-        (len(garbage.objects), "code file", "without a run", size_of(garbage.object_bytes)),
-        (len(garbage.leftovers), "folder", "of runs that never started", ""),
-        (len(garbage.reruns), "folder", "of reruns that were killed", ""),
-        (len(garbage.old_index), "file", "of an index that is no longer used", ""),
-        (
-            *(len(garbage.compactable), "run", "with metrics to compact"),
-            f"{size_of(garbage.lines_bytes)} now",
-        ),
-    ]
-    for count, what, which, size in lines:
-        if count:
-            put(f"  {plural(count, what)} {which}{f', {size}' if size else ''}")
-    for one in garbage.kept:
-        put(f"{harmless(str(one.path))} is not compacted: line {one.line} is not a metric record")
-    if not any(count for count, *_ in lines):
-        put("nothing was removed" if failed else "there is nothing to remove")
-    elif options.yes:
-        put("removed and compacted")
-    else:
-        put("nothing has been changed; runshelf gc --yes does it and cannot be undone")
-    return None
-
-
-def _print_failures(failed: Sequence[str]) -> None:
-    for message in failed[:_SHOWN_PROBLEMS]:
-        put(f"runshelf: {harmless(message)}", file=sys.stderr)
-    if len(failed) > _SHOWN_PROBLEMS:
-        put(f"runshelf: and {len(failed) - _SHOWN_PROBLEMS} more", file=sys.stderr)
-
-
-def _du(options: argparse.Namespace) -> "Outcome":
-    from runshelf.cleanup.garbage import disk_usage
-
-    usage = disk_usage(home(options))
-    sums = {
-        "runs": usage.runs_bytes,
-        "objects": usage.objects_bytes,
-        "trash": usage.trash_bytes,
-        "index": usage.index_bytes,
-        "total": usage.total_bytes,
-    }
-    if options.json:
-        return {"bytes": sums, "runs": [row._asdict() for row in usage.runs]}
-    rows = usage.runs[: options.limit]
-    if rows:
-        columns = {
-            "run": [short_id(row.run) for row in rows],
-            "own": [size_of(row.bytes) for row in rows],
-            "code, shared": [size_of(row.code_bytes) for row in rows],
-            "": ["in the trash" if row.is_trashed else "" for row in rows],
-        }
-        print_table(columns, right=("own", "code, shared"))
-    if len(rows) < len(usage.runs):
-        put(f"{len(rows)} of {len(usage.runs)}; --limit shows more", file=sys.stderr)
-    names = {"objects": "code of all runs, each file once", "runs": "files of runs"}
-    for name, count in sums.items():
-        put(f"{size_of(count):>10}  {names.get(name, name)}")
-    return None
-
-
 def _reindex(options: argparse.Namespace) -> "Outcome":
     from runshelf.index.run_index import open_index
 
@@ -379,27 +239,6 @@ def fresh_index(place: Path) -> "Index":
     if others > 0:
         put(f"runshelf: note: and {others} more; runshelf reindex lists all", file=sys.stderr)
     return index
-
-
-class ProgressLine:
-    """Prints the progress of a long operation on stderr."""
-
-    def __init__(self, activity: str) -> None:
-        self._activity = activity
-        self._next = time.monotonic() + _PATIENCE_SECONDS
-
-    def __call__(self, done: int, total: int, to_go: float = 0.0) -> None:
-        """On a terminal, replace the previous line; elsewhere, print a line every few seconds."""
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + (0.2 if sys.stderr.isatty() else 3.0)
-        left = f", {duration(to_go)} to go" if to_go else ""
-        text = f"{self._activity} {done:,} of {total:,} runs{left}"
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K")
-            put(text if done < total else "", end="", file=sys.stderr, flush=True)
-        elif done < total:
-            put(text, file=sys.stderr)
 
 
 def _reading_report() -> Callable[["Progress"], None]:

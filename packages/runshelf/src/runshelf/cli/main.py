@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from runshelf.cli import (
     alerting,
     battery,
+    cleaning,
     comparing,
     finding,
     foreseeing,
@@ -24,6 +25,7 @@ from runshelf.cli.command_line import Program, run_program
 SHARED_COMMANDS = (
     recording.add,
     finding.add,
+    cleaning.add,
     comparing.add,
     registering.add,
     noting.add,
