@@ -89,37 +89,16 @@ def add(commands: Any) -> None:
 
 def _doctor(options: argparse.Namespace) -> Reported:
     from backflip.doctor.diagnosis import diagnose
-    from backflip.doctor.reading.about import checked_facts
-    from backflip.doctor.reading.find import find_logs, with_facts
     from backflip.doctor.report import all_in_words, listed, listed_json, to_json
-    from runshelf.snapshot.command_settings import parse_value
 
     if options.list:
         return Reported(listed_json(), lambda: put(listed()))
-    if not options.names:
-        raise UsageError("missing: RUN, GROUP or LOGS; try backflip doctor latest")
+    _check(options)
     mapping = dict(_pair("--map", text) for text in options.map)
-    about = dict(_pair("--about", text) for text in options.about)
-    facts = {name: parse_value(value) for name, value in about.items()}
-    facts = checked_facts(facts, _placeholders(options.repeated))
-    for option, given in (("--command", options.repeated), ("--probe", options.probe)):
-        if given is not None and not options.prove:
-            raise UsageError(f"`{option}` is an option of --prove; add it")
-    if options.until_finding and not options.follow:
-        raise UsageError("`--until-finding` is an option of --follow; add it")
-
-    def read() -> "list[Log]":
-        found = [log for name in options.names for log in find_logs(home(options), name, mapping)]
-        return [with_facts(log, facts) if facts else log for log in found]
-
-    logs = _read((lambda: _follow(options, read)) if options.follow else read)
-    found = [diagnose(log) for log in logs]
+    found = [diagnose(log) for log in _logs(options, mapping)]
     if options.html:
         _write_page(Path(options.html), found)
-    if any(one.findings for one in found):
-        options.exit_status = FOUND
-    elif not any(one.can_tell for one in found):
-        options.exit_status = CANNOT_TELL
+    options.exit_status = _exit_status(found)
     if not options.prove:
         return Reported(to_json(found), lambda: put(all_in_words(found)))
     from backflip.doctor import proving
@@ -127,6 +106,39 @@ def _doctor(options: argparse.Namespace) -> Reported:
     proof = _prove(options, found, mapping)
     words = f"{all_in_words(found)}\n\n{proving.in_words(proof)}"
     return Reported(to_json(found) | {"proof": proving.to_json(proof)}, lambda: put(words))
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise `UsageError` for options that do not go together."""
+    if not options.names:
+        raise UsageError("missing: RUN, GROUP or LOGS; try backflip doctor latest")
+    for option, given in (("--command", options.repeated), ("--probe", options.probe)):
+        if given is not None and not options.prove:
+            raise UsageError(f"`{option}` is an option of --prove; add it")
+    if options.until_finding and not options.follow:
+        raise UsageError("`--until-finding` is an option of --follow; add it")
+
+
+def _exit_status(found: "Sequence[Diagnosis]") -> int:
+    if any(one.findings for one in found):
+        return FOUND
+    return 0 if any(one.can_tell for one in found) else CANNOT_TELL
+
+
+def _logs(options: argparse.Namespace, mapping: dict[str, str]) -> "list[Log]":
+    from backflip.doctor.reading.about import checked_facts
+    from backflip.doctor.reading.find import find_logs, with_facts
+    from runshelf.snapshot.command_settings import parse_value
+
+    about = dict(_pair("--about", text) for text in options.about)
+    facts = {name: parse_value(value) for name, value in about.items()}
+    facts = checked_facts(facts, _placeholders(options.repeated))
+
+    def read() -> "list[Log]":
+        found = [log for name in options.names for log in find_logs(home(options), name, mapping)]
+        return [with_facts(log, facts) if facts else log for log in found]
+
+    return _read((lambda: _follow(options, read)) if options.follow else read)
 
 
 def _read(read: "Callable[[], list[Log]]") -> "list[Log]":
