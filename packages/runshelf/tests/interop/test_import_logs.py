@@ -269,6 +269,46 @@ def test_a_progress_csv(tmp_path):
     assert records[1]["rollout/ep_rew_mean"] == 21.5
 
 
+def spinup(folder, *, epochs=3):
+    """Write what Spinning Up does: a table with tabs, and the settings beside it."""
+    folder.mkdir(parents=True)
+    names = ("Epoch", "AverageEpRet", "TotalEnvInteracts", "KL", "Time")
+    rows = [(at, 10.5 * at, 4000 * (at + 1), 0.01, 2.5 * at) for at in range(3)]
+    lines = ["\t".join(map(str, cells)) for cells in (names, *rows)]
+    (folder / "progress.txt").write_text("\n".join([*lines, ""]))
+    settings = {"epochs": epochs, "steps_per_epoch": 4000, "seed": 7, "gamma": 0.98}
+    (folder / "config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def test_a_progress_txt_of_spinning_up(tmp_path):
+    folder = spinup(tmp_path / "ppo_s7")
+    run = the_run(tmp_path, folder)
+    assert run.manifest["imported"]["kind"] == "spinup"
+    assert (run.manifest["seeds"], run.manifest["config"]["gamma"]) == ([7], 0.98)
+    assert state_of(run).name == "finished", "12,000 of 12,000 env steps"
+    records = read_metrics(run.folder).records
+    assert [(r["env_steps"], r["step"]) for r in records] == [(x, x) for x in (4000, 8000, 12000)]
+    assert [record["AverageEpRet"] for record in records] == [0, 10.5, 21]
+    assert the_run(tmp_path / "alone", folder / "progress.txt").manifest["config"]["gamma"] == 0.98
+
+
+def test_a_log_of_spinning_up_that_ends_early(tmp_path):
+    assert state_of(the_run(tmp_path, spinup(tmp_path / "a", epochs=9))).name == "stopped"
+
+
+def test_a_progress_txt_of_another_program_is_no_log(tmp_path):
+    spinup(tmp_path / "logs" / "a")
+    (tmp_path / "logs" / "progress.txt").write_text("day\tdone\n1\tlittle\n")
+    (tmp_path / "logs" / "b").mkdir()
+    os.mkfifo(tmp_path / "logs" / "b" / "progress.txt")  # reading it would never end
+    done, said = imported(tmp_path, tmp_path / "logs")
+    assert [one.source.name for one in done] == ["a"]
+    assert "not a regular file" in said[0]
+    with pytest.raises(UsageError, match=r"progress\.txt"):
+        imported(tmp_path, tmp_path / "logs" / "progress.txt")
+
+
 def test_values_in_event_files_are_not_taken_from_progress_csv_again(tmp_path):
     folder = progress(tmp_path / "PPO_1", [SB3])
     logdir(folder, (2048, "time/fps", 800.0), (2048, "train/std", 0.5))

@@ -14,8 +14,8 @@ def add(commands: Any) -> None:
     parser = add_command(
         *(commands, "import", _import, "create runs from the logs of other libraries"),
         "Create a run from each folder that has event files of TensorBoard (CleanRL "
-        "writes them too), or progress.csv or monitor.csv of Stable-Baselines3. Files that were "
-        "imported before are skipped.",
+        "writes them too), progress.csv or monitor.csv of Stable-Baselines3, or progress.txt of "
+        "Spinning Up. Files that were imported before are skipped.",
     )
     parser.add_argument("path", metavar="PATH", help="a folder of logs, or one such file")
     parser.add_argument("--name", metavar="NAME", help="a name for the run")

@@ -1,4 +1,4 @@
-"""Imports logs of other libraries as runs: TensorBoard event files and SB3's CSV files.
+"""Imports logs of other libraries as runs: event files of TensorBoard, and tables.
 
 Each folder with such files becomes one run, and neighbouring folders of one training become one.
 The hash of its files identifies it, so it is imported once only. Links are not followed, and paths
@@ -28,7 +28,7 @@ from runshelf.interop.log_folders import (
     without_unreadable,
 )
 from runshelf.interop.log_survey import Survey, entries_of, parse_folder_name, survey_of, text_of
-from runshelf.interop.metric_names import Normaliser, counts_env_steps, normaliser
+from runshelf.interop.metric_names import Normaliser, counts_env_steps, normaliser, steps_in
 from runshelf.interop.neighbours import joined
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
@@ -85,7 +85,7 @@ def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], s
 
     Args:
         home: the home of the runs.
-        path: a folder, or one event file, `progress.csv` or `monitor.csv`.
+        path: a folder, or one event file, `progress.csv`, `progress.txt` or `monitor.csv`.
         info: the run information of all runs.
         argv: the command line.
         say: called with one line per folder and per skipped file.
@@ -305,10 +305,11 @@ class _Writer:
 
     def _write_progress(self, path: Path, elsewhere: set[str]) -> None:
         table = read_table(path)
+        steps_name = steps_in(table.names)
         with self._open("progress") as file:
             for row in table.rows:
                 record: dict[str, Any] = {}
-                steps = row.get("time/total_timesteps")
+                steps = row.get(steps_name)
                 if isinstance(steps, int):
                     record["step"] = steps
                 for name, value in row.items():

@@ -1,4 +1,4 @@
-"""Finds folders of logs: TensorBoard's event files, `progress.csv` and `monitor.csv`.
+"""Finds folders of logs: TensorBoard's event files, `monitor.csv`, `progress.csv` or `.txt`.
 
 Links are not followed, and paths inside a file are never opened.
 """
@@ -12,12 +12,14 @@ from typing import NamedTuple, final
 
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop.csv_files import Csv, read_csv
+from runshelf.interop.spinup_files import PROGRESS as SPINUP_PROGRESS
+from runshelf.interop.spinup_files import is_spinup
 from runshelf.interop.tfrecord import Damage, read_frames
 from runshelf.store.files import disk_errors
 
 MOST_FILES = 10_000
 DEEPEST = 100  # folders inside each other
-_PROGRESS = "progress.csv"
+_PROGRESS = ("progress.csv", SPINUP_PROGRESS)
 _MONITOR = ("r", "l", "t")
 
 Say = Callable[[str], None]
@@ -52,8 +54,8 @@ class LogFolder:
 
     @property
     def progress(self) -> Path | None:
-        """The `progress.csv`, if there is one."""
-        found = [name for name in self.files if Path(name).name == _PROGRESS]
+        """The `progress.csv`, or the `progress.txt` of Spinning Up, if there is one."""
+        found = [name for name in self.files if Path(name).name in _PROGRESS]
         return self.folder / found[0] if found else None
 
     @property
@@ -85,11 +87,11 @@ def find_log_folders(path: Path, say: Say) -> list[LogFolder]:
     if path.is_dir():
         found = [LogFolder(folder, files) for folder, files in _walk(path, say).items() if files]
     else:
-        found = [LogFolder(path.parent, [path.name])] if _is_log(path.name) else []
+        found = [LogFolder(path.parent, [path.name])] if _is_log(path) else []
     if not found:
         raise NoLogs(
             f"nothing to import in `{path}`: expected event files of TensorBoard "
-            "(`*tfevents*`), `progress.csv` or `monitor.csv`"
+            "(`*tfevents*`), `progress.csv` or `monitor.csv`, or Spinning Up's `progress.txt`"
         )
     return found
 
@@ -107,7 +109,7 @@ def without_unreadable(source: LogFolder) -> tuple[LogFolder, list[Skipped]]:
 
 
 def read_table(path: Path) -> Csv:
-    """Return the content of a `progress.csv` or `monitor.csv`.
+    """Return the content of a `progress.csv`, `progress.txt` or `monitor.csv`.
 
     Raises:
         DamagedFile: there is no line of column names.
@@ -124,10 +126,11 @@ def _walk(path: Path, say: Say) -> dict[Path, list[str]]:
         if len(here.parts) - len(path.parts) >= DEEPEST and folders:
             say(f"skipped, more than {DEEPEST} folders deep: what is in `{str(here)[:200]}`")
             folders.clear()
-        logs = [name for name in sorted(names) if _is_log(name)]
-        found[here] = [n for n in logs if (here / n).is_file() and not (here / n).is_symlink()]
-        for name in sorted({*logs} - {*found[here]}):
+        logs = [name for name in sorted(names) if _has_name_of_log(name)]
+        files = [n for n in logs if (here / n).is_file() and not (here / n).is_symlink()]
+        for name in sorted({*logs} - {*files}):
             say(f"skipped, not a regular file: `{here / name}`")
+        found[here] = [name for name in files if _is_log(here / name)]
         if sum(map(len, found.values())) > MOST_FILES:
             raise UsageError(f"`{path}` has more than {MOST_FILES} logs: import its subfolders")
     return found
@@ -154,8 +157,12 @@ def _raise(error: OSError) -> None:
     raise UserFacingError(f"cannot read `{error.filename}`: {error.strerror}") from error
 
 
-def _is_log(name: str) -> bool:
-    return "tfevents" in name or name == _PROGRESS or _is_monitor(name)
+def _is_log(file: Path) -> bool:
+    return _has_name_of_log(file.name) and (file.name != SPINUP_PROGRESS or is_spinup(file))
+
+
+def _has_name_of_log(name: str) -> bool:
+    return "tfevents" in name or name in _PROGRESS or _is_monitor(name)
 
 
 def _is_monitor(name: str) -> bool:

@@ -12,7 +12,8 @@ from runshelf.formatting import plural
 from runshelf.interop.event_columns import Columns, read_columns
 from runshelf.interop.event_files import Entry, Settings, read_entries
 from runshelf.interop.log_folders import LogFolder, read_table
-from runshelf.interop.metric_names import Library, cautions, library_of
+from runshelf.interop.metric_names import Library, cautions, library_of, steps_in
+from runshelf.interop.spinup_files import spinup_settings
 from runshelf.interop.tfrecord import Damage
 from runshelf.snapshot.command_settings import parse_value
 
@@ -60,7 +61,7 @@ class Survey:
 
     Attributes:
         source: the folder.
-        tags: the names in event files and in `progress.csv`.
+        tags: the names in event files and in `progress.csv` or `progress.txt`.
         first, last: the earliest and latest time in Unix seconds; infinite if there is none.
         config: the hyperparameters.
         env: the environment's id, if a file has it.
@@ -114,12 +115,8 @@ def survey_of(source: LogFolder) -> Survey:
     for path in source.events:
         for entry in entries_of(path, []):
             _survey_entry(survey, entry)
-    progress = source.progress
-    if progress:
-        for row in read_table(progress).rows:
-            survey.tags.update(row)
-            if isinstance(steps := row.get("time/total_timesteps"), int):
-                survey.reach(steps)
+    if source.progress:
+        _survey_progress(survey, source.progress)
     for path in source.monitors:
         table = read_table(path)
         survey.env = survey.env or text_of(table.head.get("env_id"))
@@ -129,6 +126,17 @@ def survey_of(source: LogFolder) -> Survey:
             if isinstance(start, int | float) and isinstance(row.get("t"), int | float):
                 survey.see(start + float(row["t"]))
     return survey
+
+
+def _survey_progress(survey: Survey, path: Path) -> None:
+    table = read_table(path)
+    steps_name = steps_in(table.names)
+    for row in table.rows:
+        survey.tags.update(row)
+        if isinstance(steps := row.get(steps_name), int):
+            survey.reach(steps)
+    if library_of(table.names) == "spinup":
+        survey.config |= spinup_settings(path.parent)
 
 
 def _survey_entry(survey: Survey, entry: Entry) -> None:

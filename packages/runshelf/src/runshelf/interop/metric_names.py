@@ -253,6 +253,14 @@ def counts_env_steps(library: Library) -> bool:
     return library in _COUNTS_ENV_STEPS
 
 
+def steps_in(names: Iterable[str]) -> str:
+    """Return the column that counts env steps in a table of a known library; empty without one."""
+    found = set(names)
+    meanings = MEANINGS.get(library_of(found), {})
+    means_steps = (name for name, meaning in meanings.items() if meaning.ours == "env_steps")
+    return next((name for name in means_steps if name in found), "")
+
+
 def counts_other_steps(library: Library) -> bool:
     """Return whether no step that a library logs, under any name, is an env step."""
     return library in ("rsl_rl", "skrl")

@@ -24,7 +24,6 @@ from backflip.doctor.reading.naming import Logged, Named, named
 from backflip.doctor.reading.saved_models import unneeded_mib
 from backflip.doctor.reading.scalar_files import scalars_in
 from backflip.doctor.reading.single_returns import monitored, unrolled
-from backflip.doctor.reading.spinup_files import PROGRESS, is_spinup, spinup_settings
 from backflip.doctor.reading.step_counts import has_own_axis, placed, with_steps_by_clock
 from backflip.doctor.reading.tables import (
     OF_MONITOR,
@@ -43,6 +42,7 @@ from runshelf.interop.log_folders import LogFolder, NoLogs, find_log_folders, wi
 from runshelf.interop.log_survey import columns_of, parse_folder_name, text_of
 from runshelf.interop.metric_names import library_of
 from runshelf.interop.neighbours import joined
+from runshelf.interop.spinup_files import spinup_settings
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
 
@@ -101,7 +101,7 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
 
 
 def _folders(path: Path, notes: list[str]) -> list[LogFolder]:
-    """Return folders of event files, `progress.csv` and `monitor.csv`; empty if there are none."""
+    """Return folders of event files, `monitor.csv`, `progress.csv` or `.txt`; empty without any."""
     try:
         return find_log_folders(path, notes.append)
     except NoLogs:
@@ -142,9 +142,8 @@ def _tables(path: Path) -> list[Path]:
     """Return the CSV files below a folder; links and pipes are left out."""
     walked = os.walk(path, followlinks=False)
     files = (Path(at) / name for at, _, names in walked for name in names)
-    named = (one for one in files if _is_table(one.name, (*_TABLES_IN_FOLDERS, PROGRESS)))
-    regular = (one for one in named if one.is_file() and not one.is_symlink())
-    found = sorted(one for one in regular if one.suffix != ".txt" or is_spinup(one))
+    named = (one for one in files if _is_table(one.name, _TABLES_IN_FOLDERS))
+    found = sorted(one for one in named if one.is_file() and not one.is_symlink())
     if len(found) > _MOST_TABLES:
         raise UsageError(f"`{path}` has more than {_MOST_TABLES} CSV files: name a subfolder")
     return found
@@ -226,6 +225,8 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     times = logged.pop(_RUNTIME, None)
     if source.progress:
         logged = _of_progress(source.progress, notes, mapping) | logged
+    if library_of(logged) == "spinup":
+        settings |= spinup_settings(source.folder)
     episodes = of_monitors(source.monitors, notes) if source.monitors else {}
     if "rollout/ep_rew_mean" not in logged:
         logged |= episodes

@@ -23,9 +23,9 @@ _NAMES = {
 
 
 def is_spinup(path: Path) -> bool:
-    """Return whether a file is the `progress.txt` of a run."""
+    """Return whether a `progress.txt` is the log of a run: other programs use the name, too."""
     try:
-        return path.name == PROGRESS and library_of(read_csv(path).names) == "spinup"
+        return library_of(read_csv(path).names) == "spinup"
     except UserFacingError:
         return False
 
