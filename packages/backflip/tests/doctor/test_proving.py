@@ -309,3 +309,13 @@ def test_no_shell_reads_the_command(broken_log, tmp_path):
     assert words[2:] == [";", "touch", "{seed}", "$(touch", "x)", "&&", "touch", "z"]
     with pytest.raises(UsageError, match="add --about other"):
         repetition_of_program("python {seed} {other}", log, {}, tmp_path, print)
+
+
+@pytest.mark.medium
+def test_iterations_are_not_passed_to_a_program_as_env_steps(broken_log, tmp_path):
+    (log,) = logs_in(tmp_path / broken_log, {})
+    log = replace(log, counts="iterations")
+    command = f"{sys.executable} learner.py --seed {{seed}} --steps"
+    with pytest.raises(UsageError, match="the log counts iterations: write the number of env"):
+        repetition_of_program(f"{command} {{env_steps}}", log, {}, tmp_path, print)
+    repetition_of_program(f"{command} 20000", log, {}, tmp_path, print)

@@ -72,6 +72,11 @@ def repetition_of_program(
     names = placeholders(words)
     if "seed" not in names:
         raise UsageError("`--command` needs {seed}: repetitions of one seed would be alike")
+    if "env_steps" in names and not log.is_over_env_steps:
+        raise UsageError(
+            f"`--command` has {{env_steps}}, and the log counts {log.counts}: write the number of "
+            "env steps in its place"
+        )
     steps = part_of(round(log.budget), log.settings)
     present = {**log.settings, "env_steps": steps}
     for name in sorted(names - {"seed", "folder"} - present.keys()):
