@@ -316,6 +316,7 @@ def test_spinning_up_is_read_from_its_folder_and_from_its_file(tmp_path, name):
     assert known == {"discount": 0.98, "gae_lambda": 0.97, "clip_range": 0.2}
     assert "epochs" not in log.settings, "theirs are not passes over a rollout"
     assert log.settings["actions"] == 2
+    assert "actions=2" in in_words(diagnose(log)), "it is guessed: a person must see it"
     assert (log.unknown, log.notes, names_of(log)) == ((), (), set())
 
 

@@ -24,7 +24,7 @@ MOST_NAMES = 8
 _ASKED = (
     *("learning_rate", "discount", "gae_lambda", "num_envs", "rollout_length", "epochs"),
     *("minibatches", "entropy_coef", "clip_range", "batch_size", "buffer_size"),
-    *("learning_starts", "normalize_obs", "normalize_rewards"),
+    *("learning_starts", "normalize_obs", "normalize_rewards", "actions"),
 )
 
 
