@@ -264,6 +264,23 @@ def collect(env, buf):
 def update(batch, q, gamma):
     return batch.reward + gamma * q(batch.next_obs).max(1) * (1 - batch.done)
 """,
+        """
+def collect(env, buffer):
+    obs, reward, term, trunc, _ = env.step(0)
+    mask = 0.0 if (term or trunc) else 1.0
+    buffer.push(obs, 0, reward, obs, mask)  # here
+def learn(buffer, target_q, gamma):
+    obs, action, reward, next_obs, mask = buffer.sample()
+    return reward + gamma * mask * target_q(next_obs)
+""",
+        """
+def collect(env, buffer):
+    obs, reward, term, trunc, _ = env.step(0)
+    buffer.push(obs, 0, reward, obs, 1.0 - float(term or trunc))  # here
+def learn(buffer, target_q, gamma):
+    obs, action, reward, next_obs, alive = buffer.sample()
+    return reward + gamma * alive * target_q(next_obs)
+""",
     ],
     "L02": [
         """
@@ -984,6 +1001,12 @@ class Agent:
         nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=act, logits=probs)  # here
         return nll + self.loss_fn(act, self.policy_net(obs), sample_weight=adv)  # here
 """,
+        """
+import tensorflow as tf
+layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(2, activation="softmax")]
+model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(2, activation="softmax")])
+model.compile("adam", loss=tf.keras.losses.CategoricalCrossentropy(from_logits=True))  # here
+""",
     ],
     "L10": [
         """
@@ -1186,6 +1209,16 @@ for episode in range(100):
 eps = 0.1
 for _ in range(10):
     eps = min(1.0, eps * 1.1)  # here
+""",
+        """
+epsilon = 1.0
+for episode in range(100):
+    epsilon = max(0.01, epsilon / 0.995)  # here
+""",
+        """
+class Agent:
+    def decay(self):
+        self.epsilon /= 0.99  # here
 """,
     ],
     "L13": [
@@ -1523,6 +1556,15 @@ def update(state, tau=0.005):
 from stable_baselines3 import SAC
 model = SAC("MlpPolicy", "Pendulum-v1", tau=0.995)  # here
 """,
+        """
+import torch
+class Agent:
+    def __init__(self, q):
+        self.q = q
+        self.target = self.q  # here
+    def value(self, next_obs):
+        return self.target(next_obs).max(1).values
+""",
     ],
     "L21": [
         """
@@ -1696,6 +1738,28 @@ def main(data):
         F.mse_loss(q_net(s), r + gamma * target_net(s2)).backward()
 agent = Agent(3)
 main(agent.update(1, 2, 3, 4))
+""",
+    ],
+    "L25": [
+        """
+def advantages(rewards, values, dones, gamma, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        delta = rewards[t] + gamma * values[t + 1] - values[t]  # here
+        last = delta + gamma * lam * last
+        found.append(last)
+    return found[::-1]
+""",
+        """
+def loss(batch, q, target_q, gamma):
+    s, a, r, s2, d = batch
+    y = (r + gamma * target_q(s2).max(1).values).detach()  # here
+    return ((q(s) - y) ** 2).mean()
+""",
+        """
+def target(reward, next_obs, terminated, critic, discount):
+    following = critic(next_obs)
+    return reward + discount * following  # here
 """,
     ],
 }
@@ -1922,6 +1986,26 @@ class Bootstraps:
             rew += self.gamma * self.critic(obs)
     def learn(self, batch):
         return batch.rew + self.gamma * (1 - self.done) * self.critic(batch.obs)
+""",
+        """
+def collect(env, buffer):
+    obs, reward, term, trunc, _ = env.step(0)
+    mask = 0.0 if term else 1.0
+    buffer.push(obs, 0, reward, obs, mask)
+    over = term or trunc
+def learn(buffer, target_q, gamma):
+    obs, action, reward, next_obs, mask = buffer.sample()
+    return reward + gamma * mask * target_q(next_obs)
+""",
+        """
+def collect(env, buffer):
+    obs, reward, term, trunc, _ = env.step(0)
+    resets = 1.0 - float(term or trunc)
+    buffer.push(obs, reward, obs, 1.0 - float(term), resets)
+def learn(buffer, target_q, gamma):
+    obs, reward, next_obs, mask, resets = buffer.sample()
+    target = reward + gamma * mask * target_q(next_obs)
+    return target, resets
 """,
     ],
     "L02": [
@@ -2767,6 +2851,13 @@ def act(net, obs):
     out = tf.math.log(out)
     return tf.random.categorical(out, 1)
 """,
+        """
+import tensorflow as tf
+model = tf.keras.Sequential([tf.keras.layers.Dense(2, activation="softmax")])
+other = tf.keras.Sequential([tf.keras.layers.Dense(2)])
+model.compile("adam", loss=tf.keras.losses.CategoricalCrossentropy())
+other.compile("adam", loss=tf.keras.losses.CategoricalCrossentropy(from_logits=True))
+""",
     ],
     "L10": [
         """
@@ -2960,6 +3051,12 @@ def sweep():
 eps = 0.1
 for _ in range(10):
     eps = min(0.3, eps * 1.1)
+""",
+        """
+epsilon = 1.0
+for episode in range(100):
+    epsilon = 1.0 / (1.0 + 0.5 * episode)
+epsilon /= 2.0
 """,
     ],
     "L13": [
@@ -3327,6 +3424,16 @@ def mixed(target1, target2, param, tau=0.005):
     for p, target_p in zip([target1], [target2]):
         target_p.data.copy_(tau * p.data + (1 - tau) * target_p.data)
 """,
+        """
+import copy
+import torch
+class Agent:
+    def __init__(self, q):
+        self.q, self.target = q, copy.deepcopy(q)
+    def value(self, obs, next_obs):
+        target = self.q(obs)
+        return target, self.target(next_obs).max(1).values
+""",
     ],
     "L21": [
         """
@@ -3393,7 +3500,7 @@ def returns_of(rewards, gamma):
         """
 import jax
 import torch
-def advantages(rewards, values, dones, gamma, lam):
+def advantages(rewards, values, gamma, lam):
     found, last = torch.zeros(len(rewards)), 0.0
     for t in range(len(rewards) - 1, -1, -1):
         delta = rewards[t] + gamma * values[t + 1] - values[t]
@@ -3608,6 +3715,39 @@ class Synced:
     def loss(self, s, r, s2, gamma):
         F.mse_loss(self.critic(s), r + gamma * self.q1_target(s2)).backward()
 synced = Synced(net)
+""",
+    ],
+    "L25": [
+        """
+def advantages(rewards, values, dones, gamma, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        delta = rewards[t] + gamma * values[t + 1] * (1 - dones[t]) - values[t]
+        last = delta + gamma * lam * (1 - dones[t]) * last
+        found.append(last)
+    return found[::-1]
+""",
+        """
+def target(batch, q, gamma):
+    s, a, r, s2, done = batch
+    return r + gamma * batch.masks * q(s2).max(1).values
+""",
+        """
+def target(batch, q, discounts):
+    s, a, r, s2, done = batch
+    return r + discounts * q(s2).max(1).values
+""",
+        """
+def forecast(batch, world, gamma):
+    s, a, r, s2, done = batch
+    loss = ((world(s, a) - s2) ** 2).mean()
+    return loss + gamma * r.mean()
+""",
+        """
+def target(reward, next_obs, terminated, critic, discount):
+    def following():
+        return 0.0 if terminated else critic(next_obs)
+    return reward + discount * following()
 """,
     ],
 }

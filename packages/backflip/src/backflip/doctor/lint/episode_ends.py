@@ -99,6 +99,10 @@ class Ends(NamedTuple):
         """Return whether a value is an end itself, and not a tuple or a call with one in it."""
         return _is_end(value, self.done, self.flags)
 
+    def is_mask(self, value: ast.expr) -> bool:
+        """Return whether a value is 1 - done, or that times something."""
+        return _is_mask(value, self.masks, self)
+
     def negates(self, node: ast.AST) -> bool:
         """Return whether code is `1 - done`, `not done`, `~done` or `logical_not(done)`."""
         match node:
@@ -304,6 +308,10 @@ def _is_mask(value: ast.expr, masks: set[str], ends: Ends) -> bool:
             return True
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             return _is_mask(left, masks, ends) or _is_mask(right, masks, ends)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            has_ended = ends._replace(masks=masks).tests(test)
+            at_ends, elsewhere = (body, orelse) if has_ended else (orelse, body)
+            return has_ended is not None and number(at_ends) == 0 != number(elsewhere)
         case ast.Call(func=ast.Attribute(value=inner)):
             return _is_mask(inner, masks, ends)
         case _:

@@ -2,14 +2,15 @@
 
 from backflip.doctor.lint.rule import Rule
 from backflip.doctor.lint.rules import (
+    bounded_values,
     budgets,
     choosing,
     ends,
     exploring,
     forward_returns,
     frames,
-    heads,
     hidden_errors,
+    ignored_ends,
     modes,
     never_updated,
     normalising,
@@ -18,6 +19,7 @@ from backflip.doctor.lint.rules import (
     rewards,
     seeds,
     shapes,
+    softmaxes,
     stepping,
     targets,
     truncation,
@@ -25,6 +27,7 @@ from backflip.doctor.lint.rules import (
 
 _FILES = (
     truncation,
+    ignored_ends,
     ends,
     stepping,
     open_targets,
@@ -33,7 +36,8 @@ _FILES = (
     never_updated,
     optimising,
     modes,
-    heads,
+    softmaxes,
+    bounded_values,
     choosing,
     exploring,
     budgets,

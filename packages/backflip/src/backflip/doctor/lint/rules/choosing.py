@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.rules.heads import is_q
+from backflip.doctor.lint.rules.bounded_values import is_q
 from backflip.doctor.lint.source import (
     Scope,
     Source,

@@ -32,6 +32,10 @@ def _growing_epsilon(source: Source) -> Iterator[Hit]:
             value = None if factor is None else value_of(factor, known)
             if value is not None and value > 1:
                 yield Hit(node, f"ε is multiplied by {value:g}, so it grows")
+            divisor = _divisor(node)
+            less = None if divisor is None else value_of(divisor, known)
+            if less is not None and 0 < less < 1:
+                yield Hit(node, f"ε is divided by {less:g}, so it grows")
             added = _added(node)
             more = None if added is None else value_of(added, known)
             if more is not None and 0 < more < 1 and not _starts_at_zero(source, scope, node):
@@ -100,6 +104,24 @@ def _factor(node: ast.AST) -> ast.expr | None:
             return value
         case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
             return None if _is_bounded(value) else _beside(value, written(target), ast.Mult)
+        case _:
+            return None
+
+
+def _divisor(node: ast.AST) -> ast.expr | None:
+    """Return what ε is divided by."""
+    match node:
+        case ast.AugAssign(target=target, op=ast.Div(), value=value) if _is_epsilon(target):
+            return value
+        case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
+            for one in () if _is_bounded(value) else ast.walk(value):
+                match one:
+                    case ast.BinOp(left=left, op=ast.Div(), right=right):
+                        if written(left) == written(target):
+                            return right
+                    case _:
+                        pass
+            return None
         case _:
             return None
 

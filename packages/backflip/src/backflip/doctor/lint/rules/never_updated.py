@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.modes import turns_gradients_off
-from backflip.doctor.lint.rules.targets import is_network
+from backflip.doctor.lint.rules.targets import is_target
 from backflip.doctor.lint.source import (
     LOOPS,
     Source,
@@ -33,7 +33,7 @@ def _never_updated(source: Source) -> Iterator[Hit]:
         return
     for scope in source.scopes:
         for target, value, statement in assignments(scope):
-            if not is_network(target, True) or not _runs_once(source, target, statement):
+            if not is_target(source, target) or not _runs_once(source, target, statement):
                 continue
             uses = _reads(source, last_word(target))
             copied = _is_copy(value) or any(_is_first_load(source, one, target) for one in uses)

@@ -28,7 +28,7 @@ def _target_network(source: Source) -> Iterator[Hit]:
     if source.imports_any("torch"):
         for scope in source.scopes:
             for target, value, statement in assignments(scope):
-                if is_network(target, True) and is_network(value, False):
+                if is_target(source, target) and is_network(value, False):
                     seen = f"`{written(target)}` and `{written(value)}` are one object"
                     yield Hit(statement, f"{seen}, so the target changes with every gradient step")
     for scope in source.scopes:
@@ -50,6 +50,12 @@ def _large_shares(source: Source) -> Iterator[Hit]:
         ours = name.startswith("stable_baselines3") and last.isupper()
         if ours and tau is not None and 1 - SMALL <= tau < 1:
             yield Hit(call, f"tau = {tau:g} is the share that the target network takes over")
+
+
+def is_target(source: Source, node: ast.expr) -> bool:
+    """Return whether a name is that of a target network; plain `target` is one if it is called."""
+    last = last_word(node)
+    return is_network(node, True) or (last in TARGETS and last in source.calls_of)
 
 
 def is_network(node: ast.expr, target: bool) -> bool:

@@ -1,7 +1,7 @@
 """L01: a time limit that counts as an end of the task."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from backflip.doctor.lint.episode_ends import Ends, Flags, find_ends, find_flags
@@ -159,16 +159,23 @@ def _term(source: Source, node: ast.AST) -> ast.AST:
 
 
 def _stored_ends(source: Source) -> Iterator[Hit]:
-    """Find ends that go into a replay, where what comes out of it masks values."""
-    places = set(_places_of_ends(source))
-    if not any(_masks_by_stored_ends(source, scope, places) for scope in source.scopes):
-        return
+    """Find ends or masks that go into a replay, where what comes out of it masks values."""
+    ends, masks = (set(_places_of(source, one)) for one in (Ends.is_end, Ends.is_mask))
+    named = ((one, _taken_out(one, ends) | _named_done(one)) for one in source.scopes)
+    if any(_masks_by(source, scope, Ends(done, set())) for scope, done in named):
+        yield from _stores_of(source, _stored_end)
+    elif any(_masks_by(source, one, Ends(set(), _taken_out(one, masks))) for one in source.scopes):
+        yield from _stores_of(source, _stored_mask)
+
+
+def _stores_of(source: Source, stored: Callable[[ast.Call, Ends], str]) -> Iterator[Hit]:
+    """Yield the first call of each scope that stores what `stored` returns."""
     for scope in source.scopes:
         ends = find_ends(source, scope)
         if ends is None or _handles_cuts(source, ends):
             continue
         for call in (call for call, _ in source.calls(scope) if stores(call)):
-            name = _stored_end(call, ends.at(call))
+            name = stored(call, ends.at(call))
             if name:
                 yield Hit(call, f"`{name}` is stored, and what is stored masks bootstrapped values")
                 break
@@ -181,7 +188,14 @@ def _stored_end(call: ast.Call, ends: Ends) -> str:
     return [*sorted(kept), *joined, ""][0]
 
 
-def _places_of_ends(source: Source) -> Iterator[tuple[int, int]]:
+def _stored_mask(call: ast.Call, ends: Ends) -> str:
+    """Return the mask that a call stores, as it is written; empty if there is none."""
+    return next((ast.unparse(one) for one in stored_by(call) if ends.is_mask(one)), "")
+
+
+def _places_of(
+    source: Source, is_stored: Callable[[Ends, ast.expr], bool]
+) -> Iterator[tuple[int, int]]:
     """Yield (size, place) of `replay.push(obs, action, reward, next_obs, done)`: (5, 4)."""
     for scope in source.scopes:
         ends = find_ends(source, scope)
@@ -189,12 +203,11 @@ def _places_of_ends(source: Source) -> Iterator[tuple[int, int]]:
             continue
         for call in (call for call, _ in source.calls(scope) if stores(call)):
             parts, here = stored_by(call), ends.at(call)
-            yield from ((len(parts), i) for i, part in enumerate(parts) if here.is_end(part))
+            yield from ((len(parts), i) for i, one in enumerate(parts) if is_stored(here, one))
 
 
-def _masks_by_stored_ends(source: Source, scope: Scope, places: set[tuple[int, int]]) -> bool:
-    """Return whether a scope has γ, and a value only where no stored end is."""
-    ends = Ends(_taken_out(scope, places) | _named_done(scope), set())
+def _masks_by(source: Source, scope: Scope, ends: Ends) -> bool:
+    """Return whether a scope has γ, and a value only where no end is."""
     return any(
         _masks_a_value(source, one, ends, set()) or _leaves_a_value_out(source, scope, one, ends)
         for one in _statements(scope)

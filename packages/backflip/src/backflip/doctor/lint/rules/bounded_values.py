@@ -1,0 +1,159 @@
+"""L10: activations after Q-values."""
+
+import ast
+from collections.abc import Iterator
+
+from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.layers import (
+    FORWARD,
+    activation,
+    becomes,
+    is_dense,
+    last_value,
+    layers_of,
+    resolved,
+    returned_values,
+    size_of,
+)
+from backflip.doctor.lint.source import (
+    Source,
+    assignments,
+    has_word,
+    last_word,
+    made_by,
+    names_in,
+    number,
+    written,
+)
+
+FUNCTIONS_OF_LAYERS = ("relu", "softmax", "tanh", "sigmoid")
+PARTS = ("feature", "body", "trunk", "encoder", "base", "torso", "hidden", "stem", "embed")
+SHARES = ("atom", "quantile", "bins", "support")  # outputs are probabilities of values then
+
+
+def _bounded_values(source: Source) -> Iterator[Hit]:
+    for call, name in source.calls():
+        if name.rpartition(".")[2] != "Sequential":
+            continue
+        *_, layer, last = [call, call, *layers_of(source, call)]
+        kind = activation(source, last)
+        layer = last if is_dense(last) else layer
+        if kind and _is_layer_of_values(source, call, layer):
+            yield Hit(last, f"the last layer of Q-values is {kind}")
+
+
+def _is_layer_of_values(source: Source, call: ast.Call, layer: ast.expr) -> bool:
+    """Return whether a layer has a Q-value for each action, or is the last of a network of them."""
+    if _has_a_value_for_each_action(layer):
+        return _is_of_values(source, call)
+    size = size_of(layer)
+    if size is None or number(size) is None:
+        return False
+    if number(size) == 1:
+        return any(map(is_q, becomes(source, call)))
+    return _is_of_values(source, call) and _is_whole(source, call)
+
+
+def _is_whole(source: Source, call: ast.Call) -> bool:
+    """Return whether layers are a whole network, and not a part that others follow.
+
+    In a class, `forward` returns what they give; elsewhere, they have the name of Q-values.
+    """
+    inside, names = source.class_of(call), becomes(source, call)
+    if inside is None:
+        return any(is_q(name) and not has_word(name, *PARTS) for name in names)
+    returned = returned_values(source, inside)
+    return bool(returned) and all(one is not None and made_by(one) in names for one in returned)
+
+
+def _bounded_returns(source: Source) -> Iterator[Hit]:
+    """Find `return relu(self.out(x))` in a network of Q-values, also by way of names."""
+    for node in source.nodes:
+        inside = source.class_of(node) if isinstance(node, ast.Return) else None
+        if not isinstance(node, ast.Return) or inside is None or not is_q(inside.name):
+            continue
+        value = last_value(source, node)
+        match value:
+            case ast.Call(func=func, args=[inner, *_]):
+                kind = last_word(func)
+            case ast.Call(func=ast.Attribute(attr=kind, value=inner)):
+                pass
+            case _:
+                continue
+        before = value if isinstance(node.value, ast.Name) else node
+        made = resolved(source, before, inner)
+        is_last = _is_from_layer_of_actions(source, inside, made) or (
+            getattr(source.function_of(node), "name", "") in FORWARD
+            and _is_from_last_layer(inside, made)
+        )
+        if kind in FUNCTIONS_OF_LAYERS and is_last:
+            yield Hit(value, f"{kind} is applied to Q-values")
+
+
+def _is_from_layer_of_actions(source: Source, inside: ast.ClassDef, made: ast.expr) -> bool:
+    """Return whether a value is `self.out(x)` or `nn.Dense(n_actions)(x)`."""
+    if not isinstance(made, ast.Call):
+        return False
+    if isinstance(made.func, ast.Call):
+        return _has_a_value_for_each_action(made.func)
+    return any(
+        written(target) == written(made.func) and _has_a_value_for_each_action(value)
+        for body in source.bodies
+        if source.class_of(body) is inside
+        for target, value, _ in assignments(body)
+    )
+
+
+def _is_from_last_layer(inside: ast.ClassDef, made: ast.expr) -> bool:
+    """Return whether a value is what the last linear layer of a whole network gives."""
+    layers = [
+        (written(target), size)
+        for method in inside.body
+        if isinstance(method, ast.FunctionDef)
+        for target, value, _ in assignments(method)
+        if (size := size_of(value)) is not None
+    ]
+    if not layers or has_word(inside.name, *PARTS):
+        return False
+    name, size = layers[-1]
+    return made_by(made) == name and not any(has_word(one, *SHARES) for one in names_in(size))
+
+
+def _heads(source: Source) -> Iterator[Hit]:
+    yield from _bounded_values(source)
+    yield from _bounded_returns(source)
+
+
+def _has_a_value_for_each_action(node: ast.expr) -> bool:
+    size = size_of(node)
+    names = names_in(size) if size is not None else set[str]()
+    if any(has_word(name, *SHARES) for name in names):
+        return False
+    return any(has_word(name, "action", "act_dim") or name.endswith((".n", "_n")) for name in names)
+
+
+def _is_of_values(source: Source, call: ast.Call) -> bool:
+    """Return whether a network is of Q-values, by the name of its class or of what it becomes."""
+    inside = source.class_of(call)
+    names = [inside.name] if inside is not None else []
+    return any(map(is_q, names + becomes(source, call)))
+
+
+def is_q(name: str) -> bool:
+    """Return whether a name is that of Q-values, or of a network of them."""
+    last = name.rpartition(".")[2].lower()
+    words = {word.rstrip("12") for word in last.split("_")}
+    return "q" in words or has_word(last, "qval", "qnet", "dqn", "qfunction")
+
+
+RULES = (
+    Rule(
+        "L10",
+        "an activation after Q-values",
+        "Values outside of its range cannot be learned: no negative ones after ReLU, none beyond 1 "
+        "after tanh or softmax.",
+        "End the network with the linear layer.",
+        "DRLinter, arXiv:2101.00135, `Wrong activation for output`",
+        _heads,
+    ),
+)
