@@ -1762,6 +1762,41 @@ def target(reward, next_obs, terminated, critic, discount):
     return reward + discount * following  # here
 """,
     ],
+    "L26": [
+        """
+def update(dist, actions, advantages, optimizer):
+    log_prob = dist.log_prob(actions)
+    policy_loss = (log_prob * advantages).mean()  # here
+    policy_loss.backward()
+""",
+        """
+import torch
+def update(logp, old, adv, clip):
+    ratio = (logp - old).exp()
+    surr1 = ratio * adv
+    surr2 = torch.clamp(ratio, 1 - clip, 1 + clip) * adv
+    loss_pi = torch.min(surr1, surr2).mean()  # here
+    return loss_pi
+""",
+        """
+def update(dist, actions, advantages, optimizer):
+    losses = 0.0
+    losses += (dist.log_prob(actions) * advantages.detach()).sum()  # here
+    return losses
+""",
+        """
+def update(policy_loss, value_loss, dist, coef):
+    entropy = dist.entropy().mean()
+    loss = policy_loss + 0.5 * value_loss + coef * entropy  # here
+    loss.backward()
+""",
+        """
+def update(pg_loss, v_loss, entropy, args):
+    entropy_loss = entropy.mean()
+    loss = pg_loss - args.ent_coef * -entropy_loss + v_loss  # here
+    return loss
+""",
+    ],
 }
 
 GOOD: dict[str, list[str]] = {
@@ -3748,6 +3783,48 @@ def target(reward, next_obs, terminated, critic, discount):
     def following():
         return 0.0 if terminated else critic(next_obs)
     return reward + discount * following()
+""",
+    ],
+    "L26": [
+        """
+import torch
+def update(logp, old, adv, clip):
+    ratio = (logp - old).exp()
+    surr1 = ratio * adv
+    surr2 = torch.clamp(ratio, 1 - clip, 1 + clip) * adv
+    loss_pi = -torch.min(surr1, surr2).mean()
+    pg_loss1 = -adv * ratio
+    return loss_pi, torch.max(pg_loss1, -adv * torch.clamp(ratio, 1 - clip, 1 + clip)).mean()
+""",
+        """
+def update(dist, actions, advantages, values, returns):
+    loss = (dist.log_prob(actions) * advantages).mean()
+    (-loss).backward()
+    wrong_way_loss = (dist.log_prob(actions) * (values - returns)).mean()
+    negated = -dist.log_prob(actions)
+    policy_loss = (negated * advantages).mean()
+    part_of_loss = dist.log_prob(actions) * advantages
+    total_loss = -part_of_loss.sum()
+    first_loss = dist.log_prob(actions) * advantages
+    all_losses = first_loss.sum()
+    total_loss = -all_losses
+    less_loss = 0.0
+    less_loss -= dist.log_prob(actions) * advantages
+""",
+        """
+def update(policy_loss, value_loss, dist, coef, entropy_loss):
+    entropy = -dist.entropy().mean()
+    loss = policy_loss + 0.5 * value_loss + coef * entropy
+    other_loss = policy_loss + value_loss + coef * entropy_loss
+    right_loss = policy_loss + value_loss - coef * dist.entropy().mean()
+    return loss, other_loss, right_loss
+""",
+        """
+def update(actor_loss, logits, labels, target_entropy, log_alpha, log_pi):
+    loss = actor_loss + cross_entropy(logits, labels)
+    alpha_loss = -(log_alpha * (log_pi + target_entropy)).mean()
+    code_loss = logits.mean() + 0.1 * labels.entropy().mean()
+    return loss, alpha_loss, code_loss
 """,
     ],
 }

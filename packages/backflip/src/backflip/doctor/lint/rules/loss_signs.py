@@ -1,0 +1,249 @@
+"""L26: losses that lower what they should raise."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.source import (
+    Scope,
+    Source,
+    assignments,
+    has_word,
+    last_word,
+    names_in,
+    number,
+    walk,
+    written,
+)
+
+REDUCED = ("mean", "sum", "squeeze", "flatten")  # functions and methods that keep a sign
+SMALLEST = ("min", "minimum")
+LIKELIHOODS = ("log_prob", "logprob", "logp", "log_pi", "logpi", "ratio")
+CREDITS = ("advantage", "adv", "gae", "returns", "td_error", "delta", "rewards_to_go")
+# In names of what has the other sign, or another meaning.
+NEGATIVE = ("neg", "nll", "minus", "cost", "loss")
+OTHER_ENTROPIES = ("cross", "target", "max", "min", "relative", "kl", "coef", "weight", "beta")
+PARTS = ("policy", "actor", "pg", "surr", "critic", "value", "vf", "ppo", "clip")
+
+Values = Mapping[str, Sequence[ast.expr]]
+
+
+class Term(NamedTuple):
+    """A part of a sum: its sign, 1 or -1, and the factors that it is a product of."""
+
+    sign: int
+    factors: list[ast.expr]
+
+
+def _loss_signs(source: Source) -> Iterator[Hit]:
+    for scope in source.scopes:
+        values: dict[str, list[ast.expr]] = {}
+        for target, value, _ in assignments(scope):
+            values.setdefault(written(target), []).append(value)
+        turned = _with_parts(_turned(scope), values)
+        for target, value, statement in assignments(scope):
+            if not has_word(last_word(target), "loss") or written(target) in turned:
+                continue
+            terms = list(_terms(value, _sign_of(statement)))
+            if any(_raises_credit(one, values) for one in terms):
+                yield Hit(statement, "the loss falls where actions with an advantage get rarer")
+            elif _lowers_entropy(terms, values):
+                yield Hit(statement, "the entropy is added to the loss, so the policy loses it")
+
+
+def _turned(scope: Scope) -> set[str]:
+    """Return the names that are negated or subtracted somewhere, or named where that may be."""
+    found: set[str] = set()
+    for node in walk(scope):
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=inner) | ast.BinOp(op=ast.Sub(), right=inner):
+                found |= names_in(inner)
+            case ast.BinOp(op=ast.Mult(), left=left, right=right):
+                if any((number(one) or 0.0) < 0 for one in (left, right)):
+                    found |= names_in(node)
+            case ast.AugAssign(op=ast.Sub(), value=inner):
+                found |= names_in(inner)
+            case ast.keyword(arg="maximize"):
+                found |= {written(one) for one in walk(scope)}
+            case _:
+                pass
+    return found
+
+
+def _with_parts(names: set[str], values: Values) -> set[str]:
+    """Return some names, and those that their values are made from, in any number of steps."""
+    while True:
+        parts = {part for name in names for one in values.get(name, ()) for part in names_in(one)}
+        if parts <= names:
+            return names
+        names = names | parts
+
+
+def _sign_of(statement: ast.AST) -> int:
+    is_subtracted = isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Sub)
+    return -1 if is_subtracted else 1
+
+
+def _terms(node: ast.expr, sign: int = 1) -> Iterator[Term]:
+    """Yield the terms of a sum, also those inside of a mean."""
+    match _unreduced(node):
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            yield from _terms(inner, -sign)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from _terms(left, sign)
+            yield from _terms(right, sign)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            yield from _terms(left, sign)
+            yield from _terms(right, -sign)
+        case plain:
+            product = _product(plain)
+            yield product._replace(sign=sign * product.sign)
+
+
+def _product(node: ast.expr) -> Term:
+    """Return the factors of a product, without numbers."""
+    match _unreduced(node):
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            found = _product(inner)
+            return found._replace(sign=-found.sign)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            one, other = _product(left), _product(right)
+            return Term(one.sign * other.sign, one.factors + other.factors)
+        case ast.BinOp(left=left, op=ast.Div()):
+            return _product(left)
+        case plain:
+            value = number(plain)
+            return Term(1, [plain]) if value is None else Term(-1 if value < 0 else 1, [])
+
+
+def _unreduced(node: ast.expr) -> ast.expr:
+    """Return what a mean or a sum is of: x of `x.mean()` and of `torch.mean(x, dim=0)`."""
+    while isinstance(node, ast.Call) and last_word(node.func) in REDUCED:
+        of_method = not node.args or number(node.args[0]) is not None
+        if not of_method:
+            node = node.args[0]
+        elif isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            break
+    return node
+
+
+def _raises_credit(term: Term, values: Values) -> bool:
+    """Return whether a term is log π(a) or a ratio, times what the action was worth."""
+    if term.sign < 0:
+        return False
+    match term.factors:
+        case [ast.Call(args=[one, other]) as call] if last_word(call.func) in SMALLEST:
+            return all(_is_surrogate(part, values) for part in (one, other))
+        case factors:
+            return _is_policy_gradient(factors, values)
+
+
+def _is_surrogate(node: ast.expr, values: Values) -> bool:
+    """Return whether an expression, or what its name is set to, is a ratio times an advantage."""
+    known = [node, *values.get(written(node), ())]
+    products = [_product(one) for one in known]
+    return any(one.sign > 0 and _is_policy_gradient(one.factors, values) for one in products)
+
+
+def _is_policy_gradient(factors: Sequence[ast.expr], values: Values) -> bool:
+    likely = [one for one in factors if _is_named(one, LIKELIHOODS, values)]
+    worth = [one for one in factors if one not in likely and _is_named(one, CREDITS, values)]
+    return len(likely) == 1 and len(worth) == 1
+
+
+def _is_named(node: ast.expr, words: Sequence[str], values: Values) -> bool:
+    """Return whether a factor has one of the words in its name, and surely its sign.
+
+    It does not where the name, or what it is set to, says that it is negated, or is a difference
+    the other way round: `value - return`.
+    """
+    last = _name_of(node)
+    if not has_word(last, *words) or has_word(last, *NEGATIVE):
+        return False
+    return not any(map(_may_be_negative, values.get(written(_called(node)), ())))
+
+
+def _name_of(node: ast.expr) -> str:
+    """Return the last word of a name, of what is called, or of the ratio in `clamp(ratio, ...)`."""
+    match node:
+        case ast.Call(func=func, args=[first, *_]) if last_word(func) in ("clamp", "clip"):
+            return _name_of(first)
+        case ast.Call(func=ast.Attribute(value=inner, attr="detach" | "item" | "clamp" | "clip")):
+            return _name_of(inner)
+        case ast.Call(func=func):
+            return last_word(func)
+        case _:
+            return last_word(node)
+
+
+def _called(node: ast.expr) -> ast.expr:
+    """Return the name that a factor is made from: `adv` of `adv.detach()`."""
+    while isinstance(node, ast.Call):
+        node = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    return node
+
+
+def _may_be_negative(value: ast.expr) -> bool:
+    for node in ast.walk(value):
+        match node:
+            case ast.UnaryOp(op=ast.USub()):
+                return True
+            case ast.BinOp(left=left, op=ast.Sub()) if _is_prediction(left):
+                return True
+            case _:
+                pass
+    return any(has_word(name, *NEGATIVE) for name in names_in(value))
+
+
+def _is_prediction(node: ast.expr) -> bool:
+    last = _name_of(node)
+    return has_word(last, "value", "baseline", "critic", "pred") or last in ("v", "q")
+
+
+def _lowers_entropy(terms: Sequence[Term], values: Values) -> bool:
+    """Return whether a sum of losses of a policy has its entropy with the sign +."""
+    entropies = [one for one in terms if one.sign > 0 and _has_entropy(one, values)]
+    others = [one for one in terms if one not in entropies]
+    return bool(entropies) and any(
+        has_word(name.rpartition(".")[2], *PARTS)
+        for one in others
+        for factor in one.factors
+        for name in names_in(factor)
+    )
+
+
+def _has_entropy(term: Term, values: Values) -> bool:
+    """Return whether a factor of a term is an entropy, and surely not minus one."""
+    for factor in term.factors:
+        last = _name_of(factor)
+        if not has_word(last, "entropy") or has_word(last, "neg", *OTHER_ENTROPIES):
+            continue
+        known = values.get(written(factor), ())
+        names = {name for one in known for name in map(last_word, ast.walk(one))}
+        if has_word(last, "loss") and not any(has_word(name, "entropy") for name in names):
+            continue  # it may be minus the entropy
+        if not any(map(_has_minus, known)):
+            return True
+    return False
+
+
+def _has_minus(value: ast.expr) -> bool:
+    minus = (ast.USub, ast.Sub)
+    return any(isinstance(getattr(one, "op", None), minus) for one in ast.walk(value))
+
+
+RULES = (
+    Rule(
+        "L26",
+        "the loss has the wrong sign",
+        "Gradient descent lowers a loss: without a minus, actions that were good get rarer, or the "
+        "policy becomes certain before it has learned.",
+        "Write `-(log_prob * advantage).mean()`, and subtract the entropy: "
+        "`policy_loss + c1 * value_loss - c2 * entropy`.",
+        "Schulman et al. 2017, arXiv:1707.06347, equation 9; Williams 1992",
+        _loss_signs,
+    ),
+)
