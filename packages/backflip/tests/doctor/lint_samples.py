@@ -1797,6 +1797,35 @@ def update(pg_loss, v_loss, entropy, args):
     return loss
 """,
     ],
+    "L27": [
+        """
+import torch
+def actor_loss(policy, critic, obs, alpha):
+    dist = policy(obs)
+    action = dist.sample()
+    log_prob = dist.log_prob(action).sum(-1)
+    return (alpha * log_prob - critic(obs, action)).mean()  # here
+""",
+        """
+import torch
+class Agent:
+    def update(self, obs):
+        u = self.policy(obs).sample()
+        action = torch.tanh(u)
+        policy_loss = -self.q1(obs, action).mean()  # here
+        policy_loss.backward()
+""",
+    ],
+    "L28": [
+        """
+import torch
+from torch.distributions import Normal
+def act(mean, std):
+    dist = Normal(mean, std)
+    action = torch.tanh(dist.rsample())
+    return action, dist.log_prob(action).sum(-1)  # here
+""",
+    ],
 }
 
 GOOD: dict[str, list[str]] = {
@@ -3825,6 +3854,41 @@ def update(actor_loss, logits, labels, target_entropy, log_alpha, log_pi):
     alpha_loss = -(log_alpha * (log_pi + target_entropy)).mean()
     code_loss = logits.mean() + 0.1 * labels.entropy().mean()
     return loss, alpha_loss, code_loss
+""",
+    ],
+    "L27": [
+        """
+import torch
+def actor_loss(policy, critic, obs, alpha):
+    dist = policy(obs)
+    action = dist.rsample()
+    return (alpha * dist.log_prob(action).sum(-1) - critic(obs, action)).mean()
+def critic_loss(policy, critic, obs, target, expert):
+    action = policy(obs).sample()
+    gap_loss = critic(obs, expert) - critic(obs, action)
+    return target - critic(obs, action)
+def policy_loss(policy, critic, obs):
+    dist = policy(obs)
+    action = dist.sample()
+    with torch.no_grad():
+        worth_loss = -critic(obs, action)
+    return -(dist.log_prob(action) * worth_loss).mean()
+""",
+    ],
+    "L28": [
+        """
+import torch
+from torch.distributions import Normal
+def act(mean, std):
+    dist = Normal(mean, std)
+    u = dist.rsample()
+    action = torch.tanh(u)
+    log_prob = dist.log_prob(u) - torch.log(1 - action.pow(2) + 1e-6)
+    return action, log_prob.sum(-1)
+def other(mean, std, SquashedNormal):
+    dist = SquashedNormal(mean, std)
+    action = torch.tanh(mean)
+    return dist.log_prob(action)
 """,
     ],
 }

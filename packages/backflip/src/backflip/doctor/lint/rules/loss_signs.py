@@ -45,10 +45,10 @@ def _loss_signs(source: Source) -> Iterator[Hit]:
         for target, value, statement in assignments(scope):
             if not has_word(last_word(target), "loss") or written(target) in turned:
                 continue
-            terms = list(_terms(value, _sign_of(statement)))
-            if any(_raises_credit(one, values) for one in terms):
+            parts = list(terms(value, _sign_of(statement)))
+            if any(_raises_credit(one, values) for one in parts):
                 yield Hit(statement, "the loss falls where actions with an advantage get rarer")
-            elif _lowers_entropy(terms, values):
+            elif _lowers_entropy(parts, values):
                 yield Hit(statement, "the entropy is added to the loss, so the policy loses it")
 
 
@@ -85,17 +85,17 @@ def _sign_of(statement: ast.AST) -> int:
     return -1 if is_subtracted else 1
 
 
-def _terms(node: ast.expr, sign: int = 1) -> Iterator[Term]:
+def terms(node: ast.expr, sign: int = 1) -> Iterator[Term]:
     """Yield the terms of a sum, also those inside of a mean."""
     match _unreduced(node):
         case ast.UnaryOp(op=ast.USub(), operand=inner):
-            yield from _terms(inner, -sign)
+            yield from terms(inner, -sign)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            yield from _terms(left, sign)
-            yield from _terms(right, sign)
+            yield from terms(left, sign)
+            yield from terms(right, sign)
         case ast.BinOp(left=left, op=ast.Sub(), right=right):
-            yield from _terms(left, sign)
-            yield from _terms(right, -sign)
+            yield from terms(left, sign)
+            yield from terms(right, -sign)
         case plain:
             product = _product(plain)
             yield product._replace(sign=sign * product.sign)
