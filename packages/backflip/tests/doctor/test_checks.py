@@ -572,6 +572,21 @@ def test_a_mean_of_few_first_episodes_is_no_return_of_the_untrained_policy(episo
     assert "ENV-WORSE" in {one.check.id for one in diagnose(fallen).findings}
 
 
+@pytest.mark.parametrize(("last", "found"), [(500.0, set()), (-500.0, {"ENV-WORSE"})])
+def test_a_rise_to_a_plateau_is_no_noise(last, found):
+    """The quiet quarter of the differences is a part of the rise here, not of the plateau."""
+    share = np.minimum(1.0, np.arange(1.0, 51.0) / 25.0)
+    x = 2048 * np.arange(1.0, 51.0)
+    signals = {
+        RETURN: Signal(x, last * share, "rollout/ep_rew_mean"),
+        "episode_length_mean": Signal(x, np.full(50, 200.0), "rollout/ep_len_mean"),
+    }
+    log = Log("plateau", "sb3", signals, algorithm="ppo", env="Task-v0", planned=x[-1])
+    diagnosis = diagnose(log)
+    assert {one.check.id for one in diagnosis.findings} == found
+    assert ("ENV-NOTHING" in {one.check.id for one in diagnosis.remarks}) == (last < 0)
+
+
 @pytest.mark.parametrize("library", ["sb3", "rllib", "rsl_rl", "rl_games", "sample_factory"])
 def test_the_deviation_of_a_return_is_known_from_errors_of_means(library):
     rng = np.random.default_rng(5)

@@ -40,11 +40,12 @@ def error_of_change(log: Log, signal: Signal, width: int) -> float:
 def _of_rolling_means(log: Log, x: Values, y: Values) -> float:
     """Return the deviation of a late mean of the last episodes from an early one; 0 if unknown.
 
-        σ √(1 / n + 1 / W),   σ = s W / √(2 k)
+        σ √(1 / n + 1 / W),   σ = s W / (2 √k)
 
     W is `WINDOW` and n the episodes in the first values. Values k episodes apart, at most W / 2,
-    differ by k new and k old episodes, so that s, the deviation of their difference from its
-    median, is σ √(2 k) / W, with σ that of a single return.
+    differ by k new and k old episodes; the change of this difference to the next one is of 4 k
+    episodes. So its deviation s from its median is 2 σ √k / W, with σ that of a single return.
+    Changes of differences do not count a steady rise or fall as noise, as differences do.
     """
     if not log.has("episode_length_mean") or not log.is_over_env_steps:
         return 0.0
@@ -52,7 +53,8 @@ def _of_rolling_means(log: Log, x: Values, y: Values) -> float:
     length = np.interp(x, lengths.x, np.maximum(np.nan_to_num(lengths.y, nan=1.0), 1.0))
     between = max(float(np.median(np.diff(x) / length[1:])), 1e-9)
     apart = int(np.clip(round(WINDOW / 2 / between), 1, len(x) // 4))
-    one = _spread(y[apart:] - y[:-apart]) * WINDOW / math.sqrt(2.0 * min(apart * between, WINDOW))
+    change = y[2 * apart :] - 2.0 * y[apart:-apart] + y[: -2 * apart]
+    one = _spread(change) * WINDOW / (2.0 * math.sqrt(min(apart * between, WINDOW / 2)))
     first = min(max(float(x[FIRST // 2] / length[FIRST // 2]), 1.0), WINDOW)
     return one * math.sqrt(1.0 / first + 1.0 / WINDOW)
 
