@@ -253,7 +253,8 @@ def test_few_answers_are_enough_if_all_are_ties(labels, ties, found):
 
 
 @pytest.mark.parametrize(
-    ("start", "decides", "found"), [(1.0, 0.1, True), (0.04, 0.1, False), (1.0, 0.95, False)]
+    ("start", "decides", "found"),
+    [(1.0, 0.1, True), (1.0, 1.5 / POINTS, True), (0.04, 0.1, False), (1.0, 0.95, False)],
 )
 def test_only_a_policy_that_was_open_and_had_time_since_decided_early(start, decides, found):
     share = np.where(decides > T, start, 0.01)

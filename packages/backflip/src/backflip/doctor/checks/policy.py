@@ -75,7 +75,7 @@ def _decides_unproven(log: Log) -> Running | None:
         return None
     found = smoothed(log, share)
     low = np.flatnonzero(found.value < DECIDED)
-    if not len(low) or found.value[0] < OPEN:
+    if not len(low) or share.y[np.isfinite(share.y)][0] < OPEN:  # a median hides a fast fall
         return None
     since = found.x[low[0]] + WAIT * log.budget
     return or_none(Running(rise.x[rise.x >= since], rise.value[rise.x >= since]))
