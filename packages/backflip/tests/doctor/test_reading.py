@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from backflip.doctor.summary import doctors_word
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
 from backflip.training.train import train
-from runshelf.errors import UsageError, UserFacingError
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop import csv_files
 from runshelf.interop.event_files import scalar_event, version_event
 from runshelf.store.finding import find_run
@@ -445,6 +446,18 @@ def test_an_empty_csv_gives_a_sentence(tmp_path):
     (tmp_path / "a.csv").write_text("")
     with pytest.raises(UserFacingError, match="no line of column names"):
         only(tmp_path / "a.csv")
+
+
+def test_a_log_that_was_just_created_does_not_hide_the_others(tmp_path):
+    for name in ("a", "c"):
+        write_csv(tmp_path / name / "progress.csv", rows_of(30, **{"time/total_timesteps": 100.0}))
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "progress.csv").write_text("")
+    logs = logs_in(tmp_path, {})
+    assert [Path(log.name).name for log in logs] == ["a", "c"]
+    assert all(sum("no line of column names" in note for note in log.notes) == 1 for log in logs)
+    with pytest.raises(DamagedFile, match=r"^`[^`]*progress\.csv` has no line of column names"):
+        logs_in(tmp_path / "b", {})
 
 
 def test_event_files_that_are_cut_off_are_read_up_to_there(tmp_path):

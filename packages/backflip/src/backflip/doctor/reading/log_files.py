@@ -83,21 +83,20 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
         return _of_table(path, mapping)
     notes = list[str]()
     found = _of_wandb(path, mapping, notes)
-    for whole in joined(_folders(path, notes)):
-        source, bad = without_unreadable(whole)
-        said = [*notes, *(file.why for file in bad)]
+    sources = [without_unreadable(whole) for whole in joined(_folders(path, notes))]
+    notes += [file.why for source, bad in sources if not source.files for file in bad]
+    for source, bad in sources:
         if source.files:
-            found.append(_of_folder(source, said, mapping))
-        elif len(bad) == 1:
-            raise DamagedFile(bad[0].why)
-        else:
-            notes += [file.why for file in bad]
+            found.append(_of_folder(source, [*notes, *(file.why for file in bad)], mapping))
     found = found or _of_tables(path, mapping, notes)
-    if not found and not notes:
+    if found:
+        return found
+    why = list(dict.fromkeys(notes))  # a `progress.csv` is tried as a table, too
+    if not why:
         raise UsageError(f"there is no log in `{path}` that can be read; readable are {READABLE}")
-    if not found:
-        raise UserFacingError(f"no log in `{path}` can be read: {'; '.join(notes)}")
-    return found
+    if len(why) == 1:
+        raise DamagedFile(why[0])
+    raise UserFacingError(f"no log in `{path}` can be read: {'; '.join(why)}")
 
 
 def _folders(path: Path, notes: list[str]) -> list[LogFolder]:
