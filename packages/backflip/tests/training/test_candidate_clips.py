@@ -110,14 +110,14 @@ def test_rare_clips_show_what_uniform_ones_miss():
 
 def test_clips_of_the_random_policy_are_kept_by_what_they_show():
     rng = np.random.default_rng(3)
-    usual, rare = RandomClips.of(rng, hanging(), LENGTH, 30, early=15, shown=False)
+    usual, rare, _ = RandomClips.of(rng, hanging(), LENGTH, 30, early=15, shown=False)
     assert len(usual) == len(rare) == 30
     assert min(shows_the_fall(usual), shows_the_fall(rare)) >= 4  # uniform ones show it once
 
 
 def test_random_clips_of_images_are_uniform():
     images = hanging()._replace(obs=np.zeros((400, 5, 4, 4, 1), np.uint8))
-    usual, rare = RandomClips.of(
+    usual, rare, _ = RandomClips.of(
         np.random.default_rng(3), images, LENGTH, 30, early=15, shown=False
     )
     assert rare is usual
@@ -253,6 +253,26 @@ def test_episodes_without_two_clips_fail_with_a_length_that_may_fit(length, advi
     with pytest.raises(UserFacingError, match=says) as failed:
         maker.add_queries(0, [], None, Known(0, None), 2, 0)
     assert failed.value.exit_status == 1
+
+
+@pytest.mark.parametrize(
+    ("episode", "advice"),
+    [
+        (7, "start a new run with --set clip_length=7"),
+        (1, "its episodes are too short to be compared in clips"),
+    ],
+)
+def test_the_length_that_may_fit_is_that_of_random_episodes(episode, advice):
+    record = hanging()
+    truncated = np.zeros_like(record.truncated)
+    truncated[episode - 1 :: episode] = True
+    record = record._replace(truncated=truncated)
+    config, rng = TeachConfig(clip_length=LENGTH), np.random.default_rng(0)
+    options = {"shows_clips": False, "say": print}
+    maker = QueryMaker("x", config, None, KeptQueries(), None, lambda: False, **options)
+    maker.random_policy = {0: RandomClips.of(rng, record, LENGTH, 30, early=15, shown=False)}
+    with pytest.raises(UserFacingError, match=f"clips of {LENGTH} env steps: {advice}$"):
+        maker.add_queries(0, [], None, Known(0, None), 2, 0)
 
 
 def test_queries_without_a_clip_of_the_agent_are_told_once():

@@ -46,10 +46,18 @@ class Found(NamedTuple):
 
 
 class RandomClips(NamedTuple):
-    """Clips of one seed's random policy: usual ones, and ones of rare behaviour."""
+    """Clips of one seed's random policy.
+
+    Attributes:
+        usual: usual clips.
+        rare: clips of rare behaviour.
+        longest: env steps of the longest clips, of at most the asked length, of which there are
+            two; 0 if there are none.
+    """
 
     usual: list[Clip]
     rare: list[Clip]
+    longest: int
 
     @classmethod
     def of(
@@ -73,15 +81,21 @@ class RandomClips(NamedTuple):
             shown: whether the clips need pictures.
         """
         usual = some_clips(rng, record, length, count, shown=shown, early=early, reset=True)
+        longest = longest_pair(record, length)
         if is_of_images(record):
-            return cls(usual.clips, usual.clips)
+            return cls(usual.clips, usual.clips, longest)
         found = some_clips(rng, record, length, count, shown=shown, rare=count, reset=True)
-        return cls(usual.clips, found.clips)
+        return cls(usual.clips, found.clips, longest)
 
     def first(self) -> list[Clip]:
         """Return the clips of the first queries: half of them usual, the others rare."""
         half = len(self.usual) // 2
         return [*self.usual[:half], *self.rare[half:]]
+
+
+def longest_pair(record: Transition, length: int) -> int:
+    """Return the largest number of env steps, at most `length`, of which two clips fit; else 0."""
+    return next((n for n in range(length, 0, -1) if len(windows(record, n)) >= 2), 0)
 
 
 def is_of_images(record: Transition) -> bool:

@@ -227,17 +227,21 @@ class QueryMaker:
             if count and not found.clips:
                 self._say_no_clips(len(record.terminated))
         if len(clips) < 2:
-            raise UserFacingError(self._too_short())
+            raise UserFacingError(self._too_short(None if own is None else own.longest))
         unknown = [UNKNOWN] * (len(clips) - len(found.begins))
         return clips, np.array([*found.begins, *unknown]), len(found.clips)
 
-    def _too_short(self) -> str:
-        """Return why there is nothing to ask about: found when the run has already begun."""
+    def _too_short(self, longest: int | None) -> str:
+        """Return why there is nothing to ask about: found when the run has already begun.
+
+        Args:
+            longest: env steps of the longest clips that fit into random episodes, if known.
+        """
         length = self._config.clip_length
         why = f"the rollouts of `{self._env_id}` have fewer than two clips of {length} env steps"
-        if length <= SHORTEST_CLIP:
+        shorter = max(SHORTEST_CLIP, length // 2) if longest is None else longest
+        if length <= SHORTEST_CLIP or shorter < SHORTEST_CLIP:
             return f"{why}: its episodes are too short to be compared in clips"
-        shorter = max(SHORTEST_CLIP, length // 2)
         return f"{why}: start a new run with --set clip_length={shorter}"
 
     def _say_no_clips(self, env_steps: int) -> None:
