@@ -269,6 +269,11 @@ def test_the_command_refuses_what_does_not_exist(capsys):
     assert main(["probe", f"{TABLE}:right", "--set", "a=1"]) == 2
 
 
+def test_env_steps_of_our_own_algorithms_are_refused(capsys):
+    assert main(["probe", "ppo", "--env-steps", "500"]) == 2
+    assert "`--env-steps` is for learners of other libraries" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_the_command_prints_json(capsys):
     assert main(["probe", f"{TABLE}:prefers_the_worst", "--env-steps", "500", "--json"]) == 1

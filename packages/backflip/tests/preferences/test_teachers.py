@@ -87,7 +87,7 @@ def test_a_teacher_who_always_errs_names_the_other_side():
 
 def test_a_temperature_must_be_finite():
     for temperature in (np.inf, 1e308):
-        with pytest.raises(UsageError, match=r"`temperature` of the teacher must lie in \[0.0, 1e"):
+        with pytest.raises(UsageError, match=r"`temperature` of the teacher must lie in \[0, 1e"):
             SimulatedTeacher(temperature=temperature)
 
 
@@ -176,11 +176,12 @@ def test_a_teacher_is_the_same_when_read_back_by_its_name(mistake, tie, myopia):
         ("noisy:mistakes=0.1", "did you mean `mistake`?"),
         ("noisy:mistake", "`mistake` of the teacher must be a number, got ``"),
         ("noisy:mistake=a", "must be a number, got `a`"),
-        ("noisy:mistake=1.1", "`mistake` of the teacher must lie in [0.0, 1.0], got 1.1"),
+        ("noisy:mistake=1.1", "`mistake` of the teacher must lie in [0, 1], got 1.1"),
+        ("noisy:mistake=0.1,mistake=0.2", "has `mistake` 2 times; give it once"),
         ("noisy:mistake=nan", "`mistake` of the teacher must lie in"),
         ("noisy:temperature=-1", "`temperature` of the teacher must lie in"),
         ("noisy:tie=-1", "`tie` of the teacher must lie in"),
-        ("noisy:myopia=1", "`myopia` of the teacher must lie in"),
+        ("noisy:myopia=1", "`myopia` of the teacher must lie in [0, 1), got 1"),
         ("noisy:skip=nan", "`skip` of the teacher must"),
     ],
 )

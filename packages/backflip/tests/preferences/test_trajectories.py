@@ -187,8 +187,22 @@ BAD: dict[str, tuple[Callable[[Fields], Fields], str]] = {
         changed("observations", lambda x: np.zeros((60, 3))),
         r"`observations` does not fit environment `vector`: it must have shape \(2,\)",
     ),
+    "many other observations": (
+        lambda fields: (
+            {name: np.concatenate([x] * 100) for name, x in fields.items()}
+            | {"observations": np.zeros((6_000, 3))}
+        ),
+        r"`observations` does not fit.*got \(6000, 3\)",
+    ),
     "other actions": (changed("actions", lambda x: x + 1), "`actions` does not fit.*got 2"),
     "actions as floats": (changed("actions", lambda x: x * 1.0), "`actions` does not fit"),
+    "many actions as floats": (
+        lambda fields: {
+            name: np.concatenate([x * (1.0 if name == "actions" else 1)] * 100)
+            for name, x in fields.items()
+        },
+        r"`actions` does not fit.*got shape \(6000,\)",
+    ),
     "actions as a column": (changed("actions", lambda x: x[:, None]), "`actions` does not fit"),
     "NaN": (changed("observations", nan_at(7)), "`observations` has numbers that are not.*row 7"),
     "NaN later": (changed("next_observations", nan_at(59)), "`next_observations` has.*row 59"),

@@ -131,7 +131,7 @@ def stopped_and_resumed(tmp_path, own):
         tiny(tmp_path / "stopped", f"{own}:prefer")
     run = find_run(tmp_path / "stopped", "latest")
     said = (run.folder / "output.log").read_text()
-    assert f"fix that, then continue with: backflip resume {run.folder}" in said
+    assert f"once the error below is fixed, continue with: backflip resume {run.folder}" in said
     with LabelStore.open(run.folder / "labels.sqlite") as store:
         assert store.counts().labels == 1
     module.fails_at = None

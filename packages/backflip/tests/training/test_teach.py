@@ -424,6 +424,7 @@ def test_the_teachers_random_numbers_differ_from_those_of_clips(tmp_path):
         ({"labels": 10**6}, "pairs of first clips, fewer than 1000000 labels"),
         ({"settings": {"clip_length": 501}}, "longer than an episode of `CartPole-v1` (500)"),
         ({"settings": {"clip_length": 1}}, "`clip_length` must be at least 2"),
+        ({"settings": {"clips_at_once": 3}}, "a set that is ranked or rated; add --ask rank"),
         (
             {"settings": {"queries": 1}},
             "`queries` must be disagreement or information or coverage or uniform, got 1",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from backflip.doctor.probing.outcome import Outcome
 
 FAILED = 1  # exit status if a probe failed
+OTHERS = 6_000  # env steps on each probe, of learners of other libraries
 
 
 def add(commands: Any) -> None:
@@ -33,8 +34,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--env-steps",
-        type=whole(1, 100_000_000, 6_000),
-        default=6_000,
+        type=whole(1, 100_000_000, OTHERS),
         metavar="N",
         help="env steps on each probe for another library; default 6,000",
     )
@@ -60,7 +60,11 @@ def _outcomes(options: argparse.Namespace) -> "list[Outcome]":
 
         if options.set:
             raise UsageError("`--set` is for our algorithms; set others in the factory")
-        return probe_other(options.algorithm, options.env_steps, progress_lines())
+        return probe_other(options.algorithm, options.env_steps or OTHERS, progress_lines())
+    if options.env_steps is not None:
+        raise UsageError(
+            "`--env-steps` is for learners of other libraries; ours have the same on each probe"
+        )
     from backflip.doctor.probing.own import probe_own
 
     return probe_own(options.algorithm, _settings(options.set), progress_lines())

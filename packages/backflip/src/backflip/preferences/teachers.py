@@ -122,10 +122,10 @@ class SimulatedTeacher:
         limits |= {"myopia": (0.0, 1.0), "skip": (-np.inf, np.inf)}
         for name, (low, high) in limits.items():
             value = getattr(self, name)
-            if not low <= value <= high or (name == "myopia" and value == 1.0):
-                raise UsageError(
-                    f"`{name}` of the teacher must lie in [{low}, {high}], got {value}"
-                )
+            is_open = name == "myopia"
+            if not low <= value <= high or (is_open and value == high):
+                interval = f"[{low:g}, {high:g}{')' if is_open else ']'}"
+                raise UsageError(f"`{name}` of the teacher must lie in {interval}, got {value:g}")
 
     @property
     def name(self) -> str:
@@ -274,9 +274,14 @@ def parse_teacher(text: str) -> SimulatedTeacher | FunctionTeacher:
         raise UsageError(f"unknown teacher `{text}`{did_you_mean(kind, KINDS)} ({THERE_ARE})")
     if kind == "noisy" and not properties:
         return SimulatedTeacher(mistake=0.1)
-    return SimulatedTeacher(
-        **dict(_property(part, known) for part in properties.split(",") if part)
-    )
+    pairs = [_property(part, known) for part in properties.split(",") if part]
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"teacher `{text}` has `{name}` {names.count(name)} times; give it once"
+            )
+    return SimulatedTeacher(**dict(pairs))
 
 
 def _function(text: str) -> Prefer:

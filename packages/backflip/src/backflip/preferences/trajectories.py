@@ -5,6 +5,7 @@ termination: as in the agent's own clips, the steps after that are not alive.
 """
 
 import hashlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from backflip.preferences.clips import Clip, Window, cut
 from runshelf.errors import UsageError
 
 ROWS_AT_ONCE = 4_096
+UNFIT = (InvalidValue, TypeError, ValueError)  # what is raised for values outside of a space
 # Observations that are stated twice may differ by this share of a number's deviation, and of it.
 SAME = 1e-3
 ROUNDING = 1e-6
@@ -136,7 +138,11 @@ def seen_as_learned(spec: EnvSpec, values: Any, name: str) -> Shaped[np.ndarray,
         UsageError: they are not in the environment's observation space.
     """
     rows = _rows_of(values)
-    parts = [_newest(spec, _part(values, some), name) for some in _chunks(rows)]
+    try:
+        parts = [_newest(spec, _part(values, some), name) for some in _chunks(rows)]
+    except UNFIT as error:
+        why = _of_all(lambda: learned(spec.own_spaces.observation, values, spec.observation))
+        raise _misfit(spec, name, (why or str(error)).replace("`obs`", "it")) from error
     for number, part in enumerate(parts):
         if not np.isfinite(part).all():
             row = int(np.argwhere(~np.isfinite(part))[0][0]) + number * ROWS_AT_ONCE
@@ -157,8 +163,9 @@ def taken_as_learned(spec: EnvSpec, values: Any, name: str) -> Shaped[np.ndarray
     for some in _chunks(_rows_of(values)):
         try:
             part, single = learned_actions(spec.own_spaces.action, _part(values, some), spec.action)
-        except (InvalidValue, TypeError, ValueError) as error:
-            raise _misfit(spec, name, str(error).replace("`action`", "it")) from error
+        except UNFIT as error:
+            why = _of_all(lambda: learned_actions(spec.own_spaces.action, values, spec.action))
+            raise _misfit(spec, name, (why or str(error)).replace("`action`", "it")) from error
         if single:
             raise _misfit(spec, name, "it has no axis of steps")
         if not np.isfinite(part).all():
@@ -181,11 +188,8 @@ def _newest(spec: EnvSpec, values: Any, name: str) -> np.ndarray:
         _refuse_outside(spec, np.asarray(values), frame, name)
     if spec.frame_stack > 1 and np.shape(values)[1:] == frame:
         return np.asarray(values).astype(box.dtype)
-    try:
-        with np.errstate(over="ignore"):  # what overflows is not finite, and refused
-            rows, single = learned(spec.own_spaces.observation, values, box)
-    except (InvalidValue, TypeError, ValueError) as error:
-        raise _misfit(spec, name, str(error).replace("`obs`", "it")) from error
+    with np.errstate(over="ignore"):  # what overflows is not finite, and refused
+        rows, single = learned(spec.own_spaces.observation, values, box)
     if single:
         raise _misfit(spec, name, "it has no axis of steps")
     return newest_frame(spec, rows)
@@ -227,6 +231,15 @@ def _refuse_other_units(spec: EnvSpec, box: Box, actions: np.ndarray, name: str)
             f"{values.max():.4g}; record the actions in the units of the environment, or clipped "
             "to its bounds",
         )
+
+
+def _of_all(check: Callable[[], object]) -> str:
+    """Return what is said against all values: that against a part has the shape of the part."""
+    try:
+        check()
+    except UNFIT as error:
+        return str(error)
+    return ""
 
 
 def _misfit(spec: EnvSpec, name: str, problem: str) -> UsageError:

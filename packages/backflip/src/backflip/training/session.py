@@ -343,7 +343,7 @@ class Session:
         """
         resume = f"backflip resume {name_on_command_line(self.run)}"
         if isinstance(error, TeacherFailed | EnvironmentFailed):
-            self.reporter.say(f"fix that, then continue with: {resume}")
+            self.reporter.say(f"once the error below is fixed, continue with: {resume}")
         self._metrics.close()
         self._output.close()
         self.writer.__exit__(kind, error, trace)

@@ -75,6 +75,11 @@ def resolve_teaching(
     learning |= chosen | ({} if env_steps is None else {"env_steps": env_steps})
     teaching |= {name: value for name, value in settings.items() if name in of_teaching}
     config = resolve(TeachConfig, teaching | {"labels": labels})
+    if "clips_at_once" in settings and config.ask == "compare":
+        raise UsageError(
+            "settings: `clips_at_once` is the size of a set that is ranked or rated; add "
+            "--ask rank or --ask rate"
+        )
     entry = entry_of(algorithm)
     own = configured(entry, spec, learning)
     entry.build(own, spec)  # refuses settings with which no update would ever happen
