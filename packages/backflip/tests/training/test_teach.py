@@ -347,6 +347,13 @@ def test_skipped_queries_are_not_trained_on(tmp_path, skip):
 
 
 @pytest.mark.slow
+def test_a_teacher_who_prefers_nothing_teaches_nothing(tmp_path):
+    result = tiny(tmp_path, teacher="noisy:tie=1e9")
+    said = (result.folder / "output.log").read_text()
+    assert f"all {2 * LABELS} answers are `tie`: no reward was learned from them" in said
+
+
+@pytest.mark.slow
 def test_seeds_are_independent_with_a_teacher_who_skips(tmp_path):
     options = {"teacher": "noisy:skip=5,mistake=0.1"}
     together = tiny(tmp_path / "two", **options)

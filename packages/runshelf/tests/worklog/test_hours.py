@@ -189,6 +189,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "did you mean `start`" in call("strat", status=2)
     assert "try hours plan" in call("plan", "debugging", status=2)
     assert "try 90s" in call("plan", "debugging", "soon", status=2)
+    assert "`10` has no unit; try 10h" in call("add", "debugging", "10", status=2)
     assert "not a name of a stage" in call("start", "\x1b[31m", status=2)
     assert "did you mean `debugging`" in call("done", "debuging", status=2)
     assert call("done", "debugging") == "debugging is done\n"

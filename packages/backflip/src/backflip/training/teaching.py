@@ -211,7 +211,7 @@ class TeachRun:
                 episodes, self.driver.spec.longest_episode
             ),
         )
-        self._say_if_all_are_skips()
+        self._say_if_nothing_is_preferred()
         measures = read_measures(self.session.folder)
         result = self.session.finish(
             evaluation,
@@ -227,12 +227,14 @@ class TeachRun:
         self.answers.set_status("finished", result=result.summary(), more=result.more)
         return result
 
-    def _say_if_all_are_skips(self) -> None:
-        """Say that nothing was learned if every answer is `skip`."""
+    def _say_if_nothing_is_preferred(self) -> None:
+        """Say that nothing was learned if every answer is `skip` or `tie`."""
         counts = self.store.counts()
-        if counts.labels and counts.labels == counts.skip:
-            what = f"all {counts.labels} answers are `skip`: no reward was learned from them"
-            self.session.reporter.say(what)
+        if counts.labels and counts.labels == counts.skip + counts.tie:
+            kinds = [name for name in ("skip", "tie") if getattr(counts, name)]
+            what = " or ".join(f"`{name}`" for name in kinds)
+            said = f"all {counts.labels} answers are {what}: no reward was learned from them"
+            self.session.reporter.say(said)
 
     def _who_answers(self) -> str:
         if not self.plan.asks:

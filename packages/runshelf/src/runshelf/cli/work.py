@@ -156,6 +156,8 @@ def _act(options: argparse.Namespace) -> list[str]:
 def _seconds(what: str, text: str) -> float:
     from runshelf.cli.recording import duration as seconds_of
 
+    if text.isdecimal():  # elsewhere these are seconds; here a person may mean hours
+        raise UsageError(f"`{what}`: `{text}` has no unit; try {text}h or {text}m")
     try:
         return seconds_of(text)
     except argparse.ArgumentTypeError as error:
