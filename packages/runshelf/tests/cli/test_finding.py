@@ -275,6 +275,20 @@ def test_diff_starts_with_the_configuration(home: Path, screen: Screen) -> None:
     assert fields["metrics"]["metrics"][0]["name"] == "loss"
 
 
+@pytest.mark.medium
+def test_diff_cuts_lines_of_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, screen: Screen
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        (tmp_path / "data.jsonl").write_text(f"{name}{'x' * 5_000}\n")
+        assert main(["run", "--name", name, "--", sys.executable, "-c", "pass"]) == 0
+    lines = screen("diff", "one", "two").splitlines()
+    assert max(map(len, lines)) < 250
+    assert sum("… and 4,804 characters" in line for line in lines) == 2
+    assert f"  +two{'x' * 5_000}" in screen("diff", "one", "two", "--code").splitlines()
+
+
 @pytest.mark.parametrize("command", ["runs", "show", "diff", "groups", "reindex", "du", "gc"])
 def test_control_characters_of_a_run_never_reach_the_terminal(
     tmp_path: Path, screen: Screen, command: str

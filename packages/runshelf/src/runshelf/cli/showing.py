@@ -43,6 +43,7 @@ _TAIL_BYTES = 256 * 1024
 _MOST_METRICS = 40
 _MOST_FILES = 20
 _MOST_CODE_LINES = 80
+_LONGEST_CODE_LINE = 200  # characters
 _MOST_CHANGES = 40
 _LARGEST_LIST = 16 * 2**20
 _MOST_BROKEN = 5
@@ -356,9 +357,15 @@ def _print_code_diff(code: CodeDiff, *, all_code: bool) -> None:
         if file.note:
             lines.append(f"{file.change}: {harmless(file.path)}: {harmless(file.note)}")
         lines += [harmless(line, tabs=True) for line in file.lines]
-    shown = lines if all_code else lines[:_MOST_CODE_LINES]
+    shown = lines if all_code else [_cut(line) for line in lines[:_MOST_CODE_LINES]]
     put("\n".join(f"  {line}" for line in shown))
     _print_rest(len(lines) - len(shown), "--code shows all lines")
+
+
+def _cut(line: str) -> str:
+    """Return a line of code without the end of a very long one, as data have them."""
+    rest = len(line) - _LONGEST_CODE_LINE
+    return line if rest <= 0 else f"{line[:_LONGEST_CODE_LINE]}… and {rest:,} characters"
 
 
 def _print_metrics_diff(metrics: MetricsDiff) -> None:
