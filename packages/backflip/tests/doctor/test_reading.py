@@ -167,7 +167,8 @@ def test_names_in_a_comment_before_numbers_as_numpy_writes_them(tmp_path):
     np.savetxt(tmp_path / "a.csv", table, delimiter=",", header="env_steps,entropy")
     assert list(only(tmp_path / "a.csv").signals["entropy"].y) == [0.5, 0.4]
     np.savetxt(tmp_path / "b.csv", table, delimiter=",", header="no names")
-    assert set(only(tmp_path / "b.csv").signals) == set()
+    with pytest.raises(UserFacingError, match="its first line has only numbers"):
+        only(tmp_path / "b.csv")
 
 
 def test_where_semicolons_separate_a_comma_is_the_decimal_point(tmp_path):
@@ -393,6 +394,9 @@ def test_names_that_are_used_or_have_a_meaning_are_not_unknown(tmp_path):
         ("vf_loss", "value_loss"),
         ("kl_divergence", "approx_kl"),
         ("LR", "learning_rate"),
+        ("Mean Reward (100 ep)", "episode_return_mean"),
+        ("Policy Entropy", "entropy"),
+        ("π loss [last 10]", "policy_loss"),
     ],
 )
 def test_a_name_resembles_only_what_is_of_its_kind(name, ours):
@@ -433,6 +437,10 @@ def test_steps_that_go_back_are_ordered_and_noted(tmp_path):
         ("step,entropy\n", "has no rows"),
         ("step,entropy\n1,0.5\n2,0.4", "1 broken line left out"),
         ("a,b\n1,2\n", "no env steps"),
+        (
+            "step,entropy,entropy,\n1,0.5,0.1,\n",
+            "several columns of one name, the last counts: `ent",
+        ),
     ],
 )
 def test_a_bad_csv_gives_a_sentence(tmp_path, text, says):
@@ -442,9 +450,10 @@ def test_a_bad_csv_gives_a_sentence(tmp_path, text, says):
     assert not diagnose(log).can_tell
 
 
-def test_an_empty_csv_gives_a_sentence(tmp_path):
-    (tmp_path / "a.csv").write_text("")
-    with pytest.raises(UserFacingError, match="no line of column names"):
+@pytest.mark.parametrize(("text", "why"), [("", "it is not"), ("1,2\n3,4\n", "its first line")])
+def test_a_csv_without_names_gives_a_sentence(tmp_path, text, why):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(UserFacingError, match=f"no line of column names: {why}"):
         only(tmp_path / "a.csv")
 
 

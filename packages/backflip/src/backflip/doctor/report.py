@@ -1,6 +1,7 @@
 """A diagnosis as text and as JSON."""
 
 import math
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,6 +67,8 @@ def _facts(log: Log) -> str:
 
 
 def _env_steps(log: Log) -> str:
+    if not log.signals:
+        return "unknown: no logged name has a meaning here"
     if not log.is_over_env_steps:
         return f"{number(log.end)} {log.counts}, judged as a training that has ended"
     if log.planned > 0:
@@ -176,25 +179,33 @@ def _fine(diagnosis: Diagnosis) -> str:
 
 
 def _open(diagnosis: Diagnosis) -> str:
-    lines = list[str]()
-    missing = dict.fromkeys(name for one in diagnosis.unchecked for name in one.missing)
+    lines = _unknown(diagnosis.log.unknown)
+    missing = [*dict.fromkeys(name for one in diagnosis.unchecked for name in one.missing)]
     if missing:
+        shown = missing if diagnosis.can_tell else missing[:MOST_NAMES]
         lines.append("not logged, and needed for more checks (in brackets: how to log it)")
-        lines += [f"  {name}: {SIGNALS[name].text} ({SIGNALS[name].how})" for name in missing]
+        lines += [f"  {name}: {SIGNALS[name].text} ({SIGNALS[name].how})" for name in shown]
+        more = len(missing) - len(shown)
+        lines += [f"  and {more} more: backflip doctor --list shows all"] if more else []
     others = [one for one in diagnosis.unchecked if not one.missing]
     for why in dict.fromkeys(one.why for one in others):
         ids = ", ".join(one.check.id for one in others if one.why == why)
         lines.append(f"not checked, {why}: {ids}")
-    unknown = diagnosis.log.unknown
-    if unknown:
-        shown = ", ".join(unknown[:MOST_NAMES])
-        lines.append(f"names without a meaning here: {harmless(shown)}")
-        near = [*closest(unknown).items()][:MOST_NAMES]
-        lines += [
-            f"  perhaps --map {harmless(theirs)}={ours} ({SIGNALS[ours].text})"
-            for theirs, ours in near
-        ]
     return "\n".join(lines)
+
+
+def _unknown(names: Sequence[str]) -> list[str]:
+    """Return lines about the names without a meaning, and what they may be."""
+    if not names:
+        return []
+    near = [*closest(names).items()][:MOST_NAMES]
+    return [
+        f"names without a meaning here: {harmless(', '.join(names[:MOST_NAMES]))}",
+        *(
+            f"  perhaps --map {shlex.quote(f'{harmless(theirs)}={ours}')} ({SIGNALS[ours].text})"
+            for theirs, ours in near
+        ),
+    ]
 
 
 def to_json(diagnoses: Sequence[Diagnosis]) -> dict[str, Any]:

@@ -65,6 +65,8 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
         raise DamagedFile(f"`{path}` has no line of column names: it is not a training log")
     separator = _separator_of(whole[start])
     names, start = _names_at(whole, start, separator)
+    if all(not isinstance(_value(name, separator), str) for name in names):
+        raise DamagedFile(f"`{path}` has no line of column names: its first line has only numbers")
     head = next((_head(line[1:]) for line in whole[:start] if line.startswith("#{")), {})
     table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], names)
     return table._replace(rows=_rows(table, whole, start, numbers, separator))

@@ -155,7 +155,7 @@ def _of_table(path: Path, mapping: Mapping[str, str]) -> list[Log]:
         parts = {"": of_monitors([path], said)}
     else:
         rows, axis = list(table.rows), steps_of(table.names, mapping)
-        said += notes_of(path, rows, axis, len(table.broken))
+        said += notes_of(path, table, rows, axis)
         parts = {name: columns(some, axis) for name, some in trainings(rows, axis).items()}
     found, algorithm = list[Log](), table.head.get("algorithm")
     for name, logged in parts.items():
@@ -246,7 +246,7 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
 def _of_progress(path: Path, notes: list[str], mapping: Mapping[str, str]) -> dict[str, Logged]:
     table = read_csv(path)
     rows, axis = list(table.rows), steps_of(table.names, mapping)
-    notes += notes_of(path, rows, axis, len(table.broken))
+    notes += notes_of(path, table, rows, axis)
     return columns(rows, axis)
 
 

@@ -8,6 +8,8 @@ from backflip.doctor.signals import SIGNALS
 
 MOST_MATCHES = 5  # similar signals that are looked at
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # also of `AverageEpRet`
+IN_BRACKETS = re.compile(r"\([^)]*\)|\[[^]]*\]")
+LARGE = re.compile(r"\d\d+")
 SYNONYMS = {
     "ep": "episode",
     "episodic": "episode",
@@ -38,6 +40,8 @@ OTHER_WORDS = {
     frozenset({"q", "value"}): "q_mean",
     frozenset({"q", "values"}): "q_mean",
     frozenset({"lr"}): "learning_rate",
+    frozenset({"policy", "entropy"}): "entropy",
+    frozenset({"action", "entropy"}): "entropy",
 }
 
 
@@ -80,6 +84,10 @@ def _in_other_words(name: str) -> str | None:
 
 
 def _words(name: str) -> frozenset[str]:
-    """Return the words of the last part of a name that say what it measures."""
-    last = name.rsplit("/", 1)[-1]
-    return frozenset(word.lower() for word in WORD.findall(last)) - EMPTY
+    """Return the words of the last part of a name that say what it measures.
+
+    What is in brackets does not, such as `(last 100)`, nor do large numbers.
+    """
+    last = IN_BRACKETS.sub(" ", name).rsplit("/", 1)[-1].replace("π", "pi ")
+    words = frozenset(word.lower() for word in WORD.findall(last) if not LARGE.fullmatch(word))
+    return words - EMPTY

@@ -1,7 +1,7 @@
 """Columns of tables over env steps, and the trainings that one table holds."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import numpy as np
 from backflip.doctor.log import Values
 from backflip.doctor.reading.naming import ENV_STEPS, OF_TRAININGS, Logged
 from runshelf.formatting import plural
-from runshelf.interop.csv_files import Row, read_csv
+from runshelf.interop.csv_files import Csv, Row, read_csv
 from runshelf.interop.import_tables import steps_column
 
 OF_MONITOR = ("r", "l", "t")
@@ -57,11 +57,15 @@ def _repeats(rows: Sequence[Row], axis: str) -> int:
     return int((np.diff(steps) <= 0).sum())
 
 
-def notes_of(path: Path, rows: Sequence[Row], axis: str | None, broken: int) -> list[str]:
-    """Return sentences about what is missing in a table."""
+def notes_of(path: Path, table: Csv, rows: Sequence[Row], axis: str | None) -> list[str]:
+    """Return sentences about what is missing in a table, whose rows were read."""
     said = list[str]()
-    if broken:
-        said.append(f"`{path.name}`: {plural(broken, 'broken line')} left out")
+    if table.broken:
+        said.append(f"`{path.name}`: {plural(len(table.broken), 'broken line')} left out")
+    twice = [name for name, count in Counter(filter(None, table.names)).items() if count > 1]
+    if twice:
+        shown = ", ".join(f"`{name}`" for name in twice[:MOST_COLUMNS])
+        said.append(f"`{path.name}` has several columns of one name, the last counts: {shown}")
     if not rows:
         said.append(f"`{path.name}` has no rows")
     if axis is None:
