@@ -281,6 +281,18 @@ def learn(buffer, target_q, gamma):
     obs, action, reward, next_obs, alive = buffer.sample()
     return reward + gamma * alive * target_q(next_obs)
 """,
+        """
+import random
+class Agent:
+    def learn(self):
+        b = random.sample(self.mem, 32)
+        s, a, r, s2, d = [as_tensor(x) for x in zip(*b)]
+        return r + 0.99 * self.target(s2).max(1)[0] * (1 - d)
+def collect(env, agent):
+    obs, reward, term, trunc, _ = env.step(0)
+    done = term or trunc
+    agent.mem.append((obs, 0, reward, obs, done))  # here
+""",
     ],
     "L02": [
         """
@@ -1457,6 +1469,21 @@ def reset_all(envs, seed):
         env.reset(seed=seed)  # here
         count += 1
     seed += 1
+""",
+        """
+def start(envs, args):
+    first = envs.reset(seed=[0] * 8)  # here
+    envs.reset(seed=[args.seed for _ in range(8)])  # here
+    return first, envs.reset(seed=[3, 3])  # here
+""",
+        """
+def train(env, agent):
+    for episode in range(100):
+        obs, _ = env.reset(seed=42)  # here
+        ended = False
+        while not ended:
+            obs, reward, ended, cut, _ = env.step(agent.act(obs))
+        agent.learn()
 """,
     ],
     "L19": [
@@ -3378,6 +3405,20 @@ def reset_all(envs, seed, rng):
     for env in envs:
         start = int(rng.integers(100))
         env.reset(seed=start)
+""",
+        """
+def train(env, envs, agent, seed):
+    obs, _ = env.reset(seed=42)
+    envs.reset(seed=[seed + n for n in range(8)])
+    envs.reset(seed=[random_seed() for _ in range(8)])
+    for episode in range(100):
+        obs, _ = env.reset(seed=episode)
+        obs, reward, ended, cut, _ = env.step(agent.act(obs))
+        agent.learn()
+def evaluate(env, agent):
+    for episode in range(3):
+        obs, _ = env.reset(seed=42)
+        obs, reward, ended, cut, _ = env.step(agent.act(obs))
 """,
     ],
     "L19": [

@@ -203,7 +203,7 @@ def stores(call: ast.Call) -> bool:
     match call.func:
         case ast.Attribute(value=owner, attr=attr) if attr in STORES:
             word = last_word(owner)
-            return word == "rb" or has_word(word, *BUFFERS)
+            return word in ("rb", "mem") or has_word(word, *BUFFERS)
         case _:
             return False
 

@@ -7,12 +7,16 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     INNER,
+    LOOPS,
     Scope,
     Source,
+    argument,
     arguments,
     assignments,
     has_word,
+    last_word,
     names_in,
+    number,
     walk,
     written,
 )
@@ -21,6 +25,7 @@ VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "SubprocVecEnv", "DummyVecEnv")
 METHODS = ("reset", "step")
 CALLED_OFTEN = ("act", "step", "sample", "update", "__call__", "select_action", "get_action")
 GENERATORS = ("default_rng", "seed", "Generator", "RandomState", "SeedSequence", "Random")
+LEARNS = ("backward", "learn", "update", "train", "optimize", "train_step", "fit")
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # Functions of jax.random that make keys from numbers, or do not consume one.
 NOT_DRAWS = ("PRNGKey", "key", "key_data", "wrap_key_data", "clone", "key_impl", "fold_in")
@@ -53,6 +58,42 @@ def _equal_resets(source: Source) -> Iterator[Hit]:
             for call in (one for one in walk(node) if isinstance(one, ast.Call)):
                 if _resets_one_of(call, own) and _seed_is_one_of_all(call, new):
                     yield Hit(call, "every environment gets the same seed")
+
+
+def _equal_lists(source: Source) -> Iterator[Hit]:
+    """Find `envs.reset(seed=[0] * 8)`."""
+    for call in source.calls_of.get("reset", ()):
+        seed = argument(call, "seed")
+        if seed is not None and _are_equal(seed):
+            yield Hit(call, "every environment gets the same seed")
+
+
+def _are_equal(seeds: ast.expr) -> bool:
+    """Return whether an expression is a list of several seeds that are all the same."""
+    match seeds:
+        case ast.BinOp(left=ast.List(elts=[_]), op=ast.Mult()):
+            return True
+        case ast.List(elts=[first, _, *_] as elements):
+            return all(ast.dump(one) == ast.dump(first) for one in elements)
+        case ast.ListComp(elt=made, generators=loops):
+            counters = {name for one in loops for name in names_in(one.target)}
+            return not isinstance(made, ast.Call) and not counters & names_in(made)
+        case _:
+            return False
+
+
+def _equal_episodes(source: Source) -> Iterator[Hit]:
+    """Find loops that learn, and begin each episode with the seed `env.reset(seed=42)`."""
+    for call in source.calls_of.get("reset", ()):
+        if number(argument(call, "seed")) is None:
+            continue
+        loop = source.parents[call]
+        while not isinstance(loop, (*LOOPS, *FUNCTIONS, ast.Module)):
+            loop = source.parents[loop]
+        inside = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
+        called = {last_word(one.func) for one in inside}
+        if isinstance(loop, LOOPS) and "step" in called and called & set(LEARNS):
+            yield Hit(call, "every episode begins with the same seed")
 
 
 def _resets_one_of(call: ast.Call, names: set[str]) -> bool:
@@ -110,6 +151,8 @@ def _is_environment(source: Source, node: ast.ClassDef) -> bool:
 def _seeds(source: Source) -> Iterator[Hit]:
     yield from _equal_seeds(source)
     yield from _equal_resets(source)
+    yield from _equal_lists(source)
+    yield from _equal_episodes(source)
     yield from _unseeded_environments(source)
 
 
