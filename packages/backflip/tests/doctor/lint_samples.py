@@ -2706,6 +2706,17 @@ def update(losses):
     critic_steps.step()
     actor_steps.step()
 """,
+        """
+import torch
+from torch.distributed import autograd
+from torch.distributed.optim import DistributedOptimizer
+def train(net, batches, parameters):
+    optimizer = DistributedOptimizer(torch.optim.SGD, parameters, lr=0.05)
+    for batch in batches:
+        with autograd.context() as context:
+            autograd.backward(context, [net(batch).mean()])
+            optimizer.step(context)
+""",
     ],
     "L08": [
         """

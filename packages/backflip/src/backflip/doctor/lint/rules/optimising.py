@@ -38,6 +38,8 @@ def _gradient_steps(source: Source) -> Iterator[Hit]:
 def _never_cleared(source: Source) -> Iterator[Hit]:
     if "backward" not in source.calls_of or any(map(_clears_by_hand, source.nodes)):
         return
+    if "distributedoptimizer" in source.calls_of:  # each of its passes has gradients of its own
+        return
     made = _made_optimisers(source)
     cleared = _cleared(source, made)
     if cleared is None:
