@@ -696,6 +696,15 @@ def test_the_loss_of_large_returns_is_no_finding_in_other_libraries():
     assert "PV-LOSS" in {one.check.id for one in diagnose(replace(huge, library="sb3")).findings}
 
 
+@pytest.mark.parametrize(("how", "found"), [("of DQN: the Huber loss", True), ("", False)])
+def test_a_huber_loss_grows_with_the_error_and_not_with_its_square(how, found):
+    """A mean error of 20,000 is 200 returns; the root of a squared one would be 1.4 returns."""
+    of = log("dqn", q_loss=20_000.0, episode_return_mean=-100.0)
+    loss = of.signals["q_loss"]._replace(how=how)
+    diagnosis = diagnose(replace(of, signals={**of.signals, "q_loss": loss}))
+    assert ("Q-LOSS" in {one.check.id for one in diagnosis.findings}) == found
+
+
 def test_a_loss_is_compared_with_the_largest_return_of_the_log():
     rare = np.where(T < 0.3, 0.002, T)
     found = diagnose(log("dqn", q_loss=0.01, episode_return_mean=rare))

@@ -46,16 +46,21 @@ def _beyond_bound(log: Log) -> Running | None:
 
 
 def _loss_beyond_returns(log: Log) -> Running | None:
-    """Return the root of the loss over the largest |return|; not of learned rewards.
+    """Return the error of a loss over the largest |return|; not of learned rewards.
 
-    A value of 0 everywhere is wrong by about a return, so that sound errors are smaller. Where
-    rewards are rare, the first returns are nearly 0, so that those of the whole log count.
+    It is the root of a squared error; that of a Huber loss is at least the loss. A value of 0
+    everywhere is wrong by about a return, so that sound errors are smaller. Where rewards are rare,
+    the first returns are nearly 0, so that those of the whole log count.
     """
     returns = largest_return(log)
     if log.teaches or not returns:
         return None
-    loss = smoothed(log, log.signals["q_loss"])
-    return or_none(largest(Running(loss.x, np.sqrt(np.maximum(loss.value, 0.0)) / returns)))
+    signal = log.signals["q_loss"]
+    loss = smoothed(log, signal)
+    error = np.sqrt(np.maximum(loss.value, 0.0))
+    if "huber" in f"{signal.logged_as} {signal.how}".lower():
+        error = np.maximum(error, loss.value)
+    return or_none(largest(Running(loss.x, error / returns)))
 
 
 def _targets_wrong(log: Log) -> Running | None:
@@ -259,7 +264,8 @@ CHECKS = (
     Check(
         "Q-LOSS",
         "the loss of the action values is huge",
-        "root of the median loss over the largest mean return",
+        "root of the median loss over the largest mean return; of a Huber loss, the loss itself if "
+        "it is larger",
         _loss_beyond_returns,
         ("q_loss", "episode_return_mean"),
         "above",
