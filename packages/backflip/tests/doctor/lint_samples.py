@@ -1853,6 +1853,26 @@ def act(mean, std):
     return action, dist.log_prob(action).sum(-1)  # here
 """,
     ],
+    "L29": [
+        """
+import torch
+def update(critic, dist, obs, actions, returns, optimizer):
+    values = critic(obs).squeeze(-1)
+    advantages = returns - values
+    policy_loss = -(dist.log_prob(actions) * advantages).mean()  # here
+    loss = policy_loss + 0.5 * advantages.pow(2).mean()
+    loss.backward()
+""",
+        """
+import torch
+class Agent:
+    def update(self, obs, actions, returns):
+        dist, value = self.model(obs)
+        adv = returns - value
+        loss = -(dist.log_prob(actions) * adv).sum() + adv.pow(2).sum()  # here
+        loss.backward()
+""",
+    ],
 }
 
 GOOD: dict[str, list[str]] = {
@@ -3941,6 +3961,42 @@ def other(mean, std, SquashedNormal):
     dist = SquashedNormal(mean, std)
     action = torch.tanh(mean)
     return dist.log_prob(action)
+""",
+    ],
+    "L29": [
+        """
+import torch
+def update(critic, dist, obs, actions, returns, optimizer):
+    values = critic(obs).squeeze(-1)
+    advantages = returns - values
+    policy_loss = -(dist.log_prob(actions) * advantages.detach()).mean()
+    loss = policy_loss + 0.5 * advantages.pow(2).mean()
+def closed(critic, dist, obs, actions, returns):
+    with torch.no_grad():
+        values = critic(obs).squeeze(-1)
+    advantages = returns - values
+    policy_loss = -(dist.log_prob(actions) * advantages).mean()
+    loss = policy_loss + 0.5 * (critic(obs) - returns).pow(2).mean()
+def again(critic, dist, obs, actions, returns):
+    values = critic(obs)
+    advantages = returns - values.detach()
+    delta = returns - values
+    delta = delta.detach()
+    loss = -(dist.log_prob(actions) * delta).mean() + values.mean()
+    other_loss = -(dist.log_prob(actions) * advantages).mean() + values.mean()
+""",
+        """
+import torch
+def apart(critic, dist, obs, actions, returns, actor_optimizer, critic_optimizer):
+    value = critic(obs)
+    advantage = returns - value
+    actor_loss = -(dist.log_prob(actions) * advantage).mean()
+    actor_optimizer.zero_grad()
+    actor_loss.backward(retain_graph=True)
+    actor_optimizer.step()
+    critic_optimizer.zero_grad()
+    advantage.pow(2).mean().backward()
+    critic_optimizer.step()
 """,
     ],
 }
