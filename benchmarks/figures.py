@@ -30,9 +30,10 @@ INTRO = """\
 Every result, with the misses. Two CPU cores, no GPU. A return is the true return of the final
 policy over fresh evaluation episodes, never the learned reward. "Loaded" means that other work
 shared the cores, so the time is an upper bound and the score is unaffected. "Commit" is the code
-that was measured. A mean has half of its 95 % interval over seeds (Student's t). So has the share
-of another row, which counts the seeds of both. It is wide where some of five seeds find a poorer
-way to move: such a share does not tell 80 from 110 %.
+that was measured: its defaults may differ from those of today. A mean has half of its 95 %
+interval over seeds (Student's t). So has the share of another row, which counts the seeds of
+both. It is wide where some of five seeds find a poorer way to move: such a share does not tell 80
+from 110 %.
 
 `python benchmarks/figures.py` writes this page, and the tables of the README and of the algorithms,
 from `docs/scores/*.json` and `docs/results/measured.json`. `make battery` measures the rows again
