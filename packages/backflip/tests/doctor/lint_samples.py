@@ -3446,6 +3446,14 @@ def train(env, envs, agent, seed):
         obs, _ = env.reset(seed=episode)
         obs, reward, ended, cut, _ = env.step(agent.act(obs))
         agent.learn()
+def compare(env, agents):
+    for agent in agents:
+        obs, _ = env.reset(seed=42)
+        for _ in range(10_000):
+            obs, reward, ended, cut, _ = env.step(agent.act(obs))
+            agent.learn()
+            if ended or cut:
+                obs, _ = env.reset()
 def evaluate(env, agent):
     for episode in range(3):
         obs, _ = env.reset(seed=42)

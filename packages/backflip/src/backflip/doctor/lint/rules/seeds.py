@@ -91,8 +91,9 @@ def _equal_episodes(source: Source) -> Iterator[Hit]:
         while not isinstance(loop, (*LOOPS, *FUNCTIONS, ast.Module)):
             loop = source.parents[loop]
         inside = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
-        called = {last_word(one.func) for one in inside}
-        if isinstance(loop, LOOPS) and "step" in called and called & set(LEARNS):
+        called = [last_word(one.func) for one in inside]
+        learns = "step" in called and bool({*called} & {*LEARNS})
+        if isinstance(loop, LOOPS) and learns and called.count("reset") == 1:  # else: of trainings
             yield Hit(call, "every episode begins with the same seed")
 
 
