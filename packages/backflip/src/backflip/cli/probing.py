@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from backflip.doctor.probing.outcome import Outcome
 
 FAILED = 1  # exit status if a probe failed
-OTHERS = 6_000  # env steps on each probe, of learners of other libraries
+DEFAULT_ENV_STEPS = 6_000  # on each probe, of learners of other libraries
 
 
 def add(commands: Any) -> None:
@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--env-steps",
-        type=whole(1, 100_000_000, OTHERS),
+        type=whole(1, 100_000_000, DEFAULT_ENV_STEPS),
         metavar="N",
         help="env steps on each probe for another library; default 6,000",
     )
@@ -60,7 +60,9 @@ def _outcomes(options: argparse.Namespace) -> "list[Outcome]":
 
         if options.set:
             raise UsageError("`--set` is for our algorithms; set others in the factory")
-        return probe_other(options.algorithm, options.env_steps or OTHERS, progress_lines())
+        return probe_other(
+            options.algorithm, options.env_steps or DEFAULT_ENV_STEPS, progress_lines()
+        )
     if options.env_steps is not None:
         raise UsageError(
             "`--env-steps` is for learners of other libraries; ours have the same on each probe"

@@ -51,8 +51,8 @@ class RandomClips(NamedTuple):
     Attributes:
         usual: usual clips.
         rare: clips of rare behaviour.
-        longest: env steps of the longest clips, of at most the asked length, of which there are
-            two; 0 if there are none.
+        longest: the largest clip length in env steps, up to the requested one, at which two clips
+            fit into the episodes; 0 if they never do.
     """
 
     usual: list[Clip]
@@ -81,7 +81,7 @@ class RandomClips(NamedTuple):
             shown: whether the clips need pictures.
         """
         usual = some_clips(rng, record, length, count, shown=shown, early=early, reset=True)
-        longest = longest_pair(record, length)
+        longest = length if len(usual.clips) >= 2 else longest_pair(record, length)
         if is_of_images(record):
             return cls(usual.clips, usual.clips, longest)
         found = some_clips(rng, record, length, count, shown=shown, rare=count, reset=True)
@@ -94,7 +94,7 @@ class RandomClips(NamedTuple):
 
 
 def longest_pair(record: Transition, length: int) -> int:
-    """Return the largest number of env steps, at most `length`, of which two clips fit; else 0."""
+    """Return the largest clip length, up to `length`, at which two clips fit; else 0."""
     return next((n for n in range(length, 0, -1) if len(windows(record, n)) >= 2), 0)
 
 

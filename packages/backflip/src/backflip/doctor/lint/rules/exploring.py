@@ -114,16 +114,20 @@ def _divisor(node: ast.AST) -> ast.expr | None:
         case ast.AugAssign(target=target, op=ast.Div(), value=value) if _is_epsilon(target):
             return value
         case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
-            for one in () if _is_bounded(value) else ast.walk(value):
-                match one:
-                    case ast.BinOp(left=left, op=ast.Div(), right=right):
-                        if written(left) == written(target):
-                            return right
-                    case _:
-                        pass
-            return None
+            return None if _is_bounded(value) else _below(value, written(target))
         case _:
             return None
+
+
+def _below(value: ast.expr, name: str) -> ast.expr | None:
+    """Return what a name is divided by in an expression: 0.9 in `max(0.1, epsilon / 0.9)`."""
+    for node in ast.walk(value):
+        match node:
+            case ast.BinOp(left=left, op=ast.Div(), right=right) if written(left) == name:
+                return right
+            case _:
+                pass
+    return None
 
 
 def _is_bounded(value: ast.expr) -> bool:

@@ -19,10 +19,10 @@ from backflip.doctor.lint.source import (
     written,
 )
 
-ENDS = ("done", "terminal", "terminated", "termination")
+ENDS = ("done", "terminal", "terminat")  # in names of ends
 # In names and keys of what else may say that an episode goes on.
 OTHERS = ("done", "term", "trunc", "mask", "alive", "contin", "absorb", "discounts", "non", "ended")
-SHORT = ("d", "done_")  # of an end, where a transition is taken apart
+SHORT = "d"  # name of an end, where a transition is taken apart
 FEWEST = 5  # parts of a transition with an end
 
 
@@ -77,7 +77,7 @@ def _transition(target: ast.expr) -> list[ast.expr]:
 
 
 def _is_end(name: str) -> bool:
-    return name in SHORT or has_word(name, *ENDS)
+    return name == SHORT or has_word(name, *ENDS)
 
 
 def _bootstraps(function: Function) -> Iterator[ast.stmt]:

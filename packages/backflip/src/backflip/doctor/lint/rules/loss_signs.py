@@ -53,7 +53,7 @@ def _loss_signs(source: Source) -> Iterator[Hit]:
 
 
 def _turned(scope: Scope) -> set[str]:
-    """Return the names that are negated or subtracted somewhere, or named where that may be."""
+    """Return the names that a scope negates or subtracts; all of them if an optimiser maximises."""
     found: set[str] = set()
     for node in walk(scope):
         match node:
@@ -203,10 +203,10 @@ def _is_prediction(node: ast.expr) -> bool:
     return has_word(last, "value", "baseline", "critic", "pred") or last in ("v", "q")
 
 
-def _lowers_entropy(terms: Sequence[Term], values: Values) -> bool:
+def _lowers_entropy(parts: Sequence[Term], values: Values) -> bool:
     """Return whether a sum of losses of a policy has its entropy with the sign +."""
-    entropies = [one for one in terms if one.sign > 0 and _has_entropy(one, values)]
-    others = [one for one in terms if one not in entropies]
+    entropies = [one for one in parts if one.sign > 0 and _has_entropy(one, values)]
+    others = [one for one in parts if one not in entropies]
     return bool(entropies) and any(
         has_word(name.rpartition(".")[2], *PARTS)
         for one in others

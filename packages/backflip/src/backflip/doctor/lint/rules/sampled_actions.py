@@ -20,7 +20,7 @@ from backflip.doctor.lint.source import (
 
 NORMAL = ("normal", "multivariatenormal")  # classes of torch.distributions, in lower case
 SQUASHING = ("tanh", "sigmoid")
-POLICIES = ("policy", "actor", "pi")  # in names of losses
+POLICIES = {"policy", "actor", "pi"}  # words in names of losses
 
 
 def _cut_gradients(source: Source) -> Iterator[Hit]:
@@ -57,7 +57,8 @@ def _loss(source: Source, node: ast.AST) -> ast.expr | None:
             name = getattr(source.function_of(node), "name", "")
         case _:
             return None
-    of_policy = has_word(name, *POLICIES) or any(has_word(one, "alpha") for one in names_in(value))
+    has_temperature = any(has_word(one, "alpha") for one in names_in(value))
+    of_policy = has_temperature or bool(POLICIES & set(name.split("_")))
     return value if has_word(name, "loss") and of_policy else None
 
 
