@@ -429,7 +429,7 @@ def update(self, b):
 import torch
 def update(q_net, optimizer, batch, gamma):
     target = batch.r + gamma * q_net(batch.next_obs).max(1)[0]  # here
-    loss = torch.nn.functional.mse_loss(q_net(batch.obs).max(1)[0], target)
+    loss = torch.nn.functional.mse_loss(q_net(batch.obs).gather(1, batch.a), target)
     loss.backward()
     optimizer.zero_grad()
 """,
@@ -447,7 +447,7 @@ def td_loss(q_net, batch, gamma):
     best = q_net(batch.next_obs).max(dim=-1).values
     best = best * ~batch.done
     expected = batch.reward + gamma * best  # here
-    loss = F.huber_loss(q_net(batch.obs).max(dim=-1).values, expected)
+    loss = F.huber_loss(q_net(batch.obs).gather(1, batch.a), expected)
     return loss
 def learn(net, opt, batch, gamma):
     opt.zero_grad()
@@ -1022,6 +1022,19 @@ model.compile("adam", loss=tf.keras.losses.CategoricalCrossentropy(from_logits=T
     ],
     "L10": [
         """
+import tensorflow as tf
+class Net(tf.keras.Model):
+    def __init__(self, n_actions):
+        super().__init__()
+        self.hidden = tf.keras.layers.Dense(64, activation="relu")
+        self.out = tf.keras.layers.Dense(n_actions, activation="relu")  # here
+    def call(self, x):
+        return self.out(self.hidden(x))
+class DQN:
+    def __init__(self, n_actions):
+        self.model = Net(n_actions)
+""",
+        """
 import torch.nn as nn
 import torch.nn.functional as F
 class DQN(nn.Module):
@@ -1116,6 +1129,12 @@ def make_q(n_actions):
     ],
     "L11": [
         """
+import numpy as np
+class Agent:
+    def get_action(self, obs):
+        return np.max(self.predict(obs)[0])  # here
+""",
+        """
 import torch
 def act(q_values):
     action = torch.max(q_values, dim=1)[0]  # here
@@ -1173,6 +1192,32 @@ def act(q, obs, env):
 """,
     ],
     "L12": [
+        """
+import numpy as np
+class Agent:
+    def __init__(self):
+        self.epsilon = 1.0
+        self.epsilon_decay = 0.995
+    def act(self, obs):
+        if np.random.rand() <= self.epsilon:  # here
+            return 0
+        return self.q(obs)
+agent = Agent()
+env.step(agent.act(0))
+""",
+        """
+import random
+def act(q, obs, epsilon):
+    if random.random() < epsilon:  # here
+        return random.randrange(2)
+    return q(obs).argmax()
+def play(env, q, epsilon):
+    env.step(act(q, 0, epsilon))
+def main(env, q):
+    epsilon, epsilon_min = 0.99, 0.1
+    for _ in range(100):
+        play(env, q, epsilon)
+""",
         """
 import torch
 def perturb(net):
@@ -1732,6 +1777,15 @@ with contextlib.suppress(Exception):  # here
     ],
     "L24": [
         """
+class Agent:
+    def update_target(self):  # here
+        self.target_model.set_weights(self.model.get_weights())
+    def learn(self, reward, next_obs):
+        return reward + self.gamma * self.target_model.predict(next_obs).max()
+def train(env, agent):
+    env.step(agent.learn(0, 1))
+""",
+        """
 import copy
 import torch
 import torch.nn.functional as F
@@ -1768,6 +1822,26 @@ main(agent.update(1, 2, 3, 4))
 """,
     ],
     "L25": [
+        """
+def update(target_net, net, batch):
+    s, a, r, s2, done = batch
+    y = r + 0.99 * target_net(s2)  # here
+    return (net(s, a) - y).pow(2).mean()
+""",
+        """
+def run(env, agent, memory, gamma):
+    state = env.reset()
+    while True:
+        action = agent.act(state)
+        next_state, reward, done, _ = env.step(action)
+        memory.append([state, action, reward, next_state])  # here
+        state = next_state
+        if done:
+            break
+def learn(reward, next_q, gamma):
+    y = reward + gamma * next_q.max()
+    return y
+""",
         """
 def advantages(rewards, values, dones, gamma, lam):
     last, found = 0.0, []
@@ -1871,6 +1945,156 @@ class Agent:
         adv = returns - value
         loss = -(dist.log_prob(actions) * adv).sum() + adv.pow(2).sum()  # here
         loss.backward()
+""",
+    ],
+    "L30": [
+        """
+import gymnasium as gym
+class Agent:
+    def get_action(self, obs, epsilon):
+        return int(self.q(obs).argmax())  # here
+""",
+        """
+import random
+import numpy as np
+class Agent:
+    def act(self, state):
+        return np.argmax(self.model.predict(state)[0])  # here
+    def replay(self, size):
+        for state, action, reward, next_state, done in random.sample(self.memory, size):
+            target = reward
+            if not done:
+                target = reward + self.gamma * np.amax(self.model.predict(next_state)[0])
+            goal = self.model.predict(state)
+            goal[0][action] = target
+            self.model.fit(state, goal)
+def run(env, agent):
+    state, _ = env.reset()
+    while True:
+        action = agent.act(state)
+        next_state, reward, terminated, truncated, _ = env.step(action)
+        agent.remember(state, action, reward, next_state, terminated)
+        state = next_state
+        if terminated or truncated:
+            break
+    agent.replay(32)
+""",
+    ],
+    "L31": [
+        """
+def target(reward, next_value, terminated, gamma):
+    return gamma * (reward + next_value * (1 - terminated))  # here
+""",
+        """
+import numpy as np
+class Agent:
+    def targets(self, batch):
+        next_q = self.target.predict(batch.next_obs).max(axis=1)
+        return np.where(batch.ends, batch.rewards, self.gamma * (batch.rewards - next_q))  # here
+""",
+    ],
+    "L32": [
+        """
+import random
+class Agent:
+    def replay(self):
+        batch = random.sample(self.memory, 32)  # here
+        for obs, action, reward, next_obs, terminated in self.memory:
+            self.learn(obs, action, reward, next_obs, terminated)
+""",
+        """
+def update(buffer, agent, data):
+    minibatch = buffer.sample(256)  # here
+    return agent.update(data)
+""",
+    ],
+    "L33": [
+        """
+import torch.nn.functional as F
+def update(q_net, obs, targets):
+    q_values = q_net(obs)
+    best = q_values.max(dim=1)[0]
+    return F.mse_loss(best, targets)  # here
+""",
+        """
+import tensorflow as tf
+class Agent:
+    def build(self):
+        self.q_output = tf.matmul(self.hidden, self.weights)
+        self.max_q = tf.reshape(tf.reduce_max(self.q_output), (1, 1))
+        self.loss = tf.losses.mean_squared_error(self.max_q, self.reward_labels)  # here
+""",
+        """
+def loss(q_net, obs, reward, next_q, gamma):
+    goal = reward + gamma * next_q
+    return (q_net(obs).amax(1) - goal).square().mean()  # here
+""",
+    ],
+    "L34": [
+        """
+def play(env, agent):
+    obs, _ = env.reset()
+    done, total = False, 0.0
+    while not done:  # here
+        action = agent.act(obs)
+        agent.remember(obs, action, done)
+        for _ in range(3):
+            if agent.update():
+                break
+    return total
+""",
+        """
+def play(env, agent):
+    obs, _ = env.reset()
+    terminated = truncated = False
+    while not (terminated or truncated):  # here
+        obs, reward, ended, cut, _ = env.step(agent.act(obs))
+""",
+    ],
+    "L35": [
+        """
+def train(env, online_net, target_net, agent):
+    step = 0
+    obs, _ = env.reset()
+    while step < 1000:
+        obs, *_ = env.step(agent.act(obs))
+        step += 1
+        if step % 500 == 0:
+            online_net.load_state_dict(target_net.state_dict())  # here
+""",
+        """
+SYNC = 1
+def train(env, model, target_model, agent):
+    obs, _ = env.reset()
+    for step in range(1000):
+        obs, *_ = env.step(agent.act(obs))
+        if step % SYNC == 0:
+            target_model.set_weights(model.get_weights())  # here
+""",
+        """
+class Net:
+    def copy_weights(self, other):
+        for mine, theirs in zip(self.model.variables, other.model.variables):
+            mine.assign(theirs.numpy())
+def play(env, train_net, target_net, period):
+    step, done = 0, False
+    while not done:
+        obs, reward, done, _, _ = env.step(train_net.act())
+        step += 1
+        if step % period == 0:
+            target_net.copy_weights(train_net)  # here
+def main(env):
+    period = 2
+    play(env, Net(), Net(), period)
+""",
+        """
+class Net:
+    def copy_weights(self, other):
+        for mine, theirs in zip(self.net.parameters(), other.net.parameters()):
+            mine.data.copy_(theirs.data)
+def update(steps, train_net, target_net):
+    if steps % 1000 == 0:
+        train_net.copy_weights(target_net)  # here
 """,
     ],
 }
@@ -2283,10 +2507,10 @@ import torch
 import torch.nn.functional as F
 def td_loss(q_net, frozen_net, batch, gamma):
     expected = batch.reward + gamma * frozen_net(batch.next_obs).max(1)[0]
-    return F.huber_loss(q_net(batch.obs).max(1)[0], expected)
+    return F.huber_loss(q_net(batch.obs).gather(1, batch.a), expected)
 def td_error(q_net, batch, gamma):
     expected = batch.reward + gamma * q_net(batch.next_obs).max(1)[0]
-    loss = F.huber_loss(q_net(batch.obs).max(1)[0], expected)
+    loss = F.huber_loss(q_net(batch.obs).gather(1, batch.a), expected)
     return loss
 def learn(net, frozen, opt, batch, gamma):
     opt.zero_grad()
@@ -2354,7 +2578,7 @@ def update(q_net, opt, s, r, next_s, gamma):
 import torch
 import torch.nn.functional as F
 def update(q_net, target_net, opt, s, a, r, s2, gamma):
-    q = q_net(s).max(1)[0]
+    q = q_net(s).gather(1, a)
     loss = F.mse_loss(q, r + gamma * target_net(s2).max(1).values)
     loss += F.mse_loss(q, (r + gamma * q_net(s2).max(1).values).detach())
     error = r + gamma * q_net(s2).max(1).values - q
@@ -2983,6 +3207,28 @@ other.compile("adam", loss=tf.keras.losses.CategoricalCrossentropy(from_logits=T
     ],
     "L10": [
         """
+import tensorflow as tf
+class Net(tf.keras.Model):
+    def __init__(self, n_actions):
+        super().__init__()
+        self.out = tf.keras.layers.Dense(n_actions, activation="linear")
+        self.probs = tf.keras.layers.Dense(n_actions, activation="softmax")
+    def call(self, x):
+        return self.out(x)
+class Policy(tf.keras.Model):
+    def __init__(self, n_actions):
+        super().__init__()
+        self.out = tf.keras.layers.Dense(n_actions, activation="softmax")
+    def call(self, x):
+        return self.out(x)
+class DQN:
+    def __init__(self, n_actions):
+        self.model = Net(n_actions)
+class Reinforce:
+    def __init__(self, n_actions):
+        self.model = Policy(n_actions)
+""",
+        """
 from torch import nn
 class QNetwork(nn.Module):
     def __init__(self, env):
@@ -3123,6 +3369,33 @@ def act(q, obs, env):
 """,
     ],
     "L12": [
+        """
+import random
+def act(q, obs, epsilon):
+    return 0 if random.random() < epsilon else q(obs)
+def main(env, q, schedule):
+    epsilon = 0.9
+    env.step(act(q, epsilon, schedule(0)))
+""",
+        """
+import random
+class Agent:
+    def __init__(self, epsilon=1.0):
+        self.epsilon = 1.0
+        self.eps = epsilon
+    def act(self, obs, epsilon):
+        if random.random() < epsilon:
+            return 0
+        return random.random() < self.epsilon
+    def decay(self):
+        self.epsilon *= 0.99
+def main(env, agent, schedule):
+    eps = 0.05
+    env.step(random.random() < eps)
+    epsilon = 0.9
+    for t in range(10):
+        agent.act(0, schedule(t))
+""",
         """
 eps = 0
 while eps < 100:
@@ -3806,6 +4079,31 @@ with contextlib.suppress(Exception):
     ],
     "L24": [
         """
+class Agent:
+    def update_target(self):
+        for p, q in zip(self.target_net.parameters(), self.net.parameters()):
+            p.data.copy_(q.data)
+def train(env, agent, schedule):
+    schedule.every(100, agent.update_target)
+    env.step(agent.act())
+""",
+        """
+class Agent:
+    def update_target(self):
+        self.target_model.set_weights(self.model.get_weights())
+""",
+        """
+class Agent:
+    def __init__(self):
+        self.update_target()
+    def update_target(self):
+        self.target_model.set_weights(self.model.get_weights())
+    def soft(self):
+        self.target_model.soft_update(self.model)
+def train(env, agent):
+    env.step(agent.learn(0, 1))
+""",
+        """
 import copy
 import torch
 import torch.nn.functional as F
@@ -3862,6 +4160,26 @@ synced = Synced(net)
 """,
     ],
     "L25": [
+        """
+def run(env, agent, memory, gamma):
+    state = env.reset()
+    while True:
+        action = agent.act(state)
+        next_state, reward, done, _ = env.step(action)
+        if done:
+            next_state = None
+        memory.append([state, action, reward, next_state])
+        state = next_state
+        if done:
+            break
+def kept(env, agent, memory, ends):
+    next_state, reward, done, _ = env.step(0)
+    memory.push(0, 0, reward, next_state)
+    ends.append(done)
+def learn(reward, next_q, gamma):
+    y = reward + gamma * next_q.max()
+    return y
+""",
         """
 def advantages(rewards, values, dones, gamma, lam):
     last, found = 0.0, []
@@ -4005,6 +4323,186 @@ def apart(critic, dist, obs, actions, returns, actor_optimizer, critic_optimizer
     critic_optimizer.zero_grad()
     advantage.pow(2).mean().backward()
     critic_optimizer.step()
+""",
+    ],
+    "L30": [
+        """
+class Agent:
+    def get_action(self, obs, epsilon):
+        if self.explores(epsilon):
+            return self.other()
+        return int(self.q(obs).argmax())
+""",
+        """
+import random
+import numpy as np
+class Agent:
+    def get_action(self, obs, epsilon):
+        return int(self.q(obs).argmax()) if random.random() > epsilon else self.any()
+    def choose_action(self, obs, eps=0.0):
+        noise = np.random.gumbel(size=4)
+        return int((self.q(obs) + noise).argmax())
+class Base:
+    def act(self, obs, epsilon):
+        raise NotImplementedError
+""",
+        """
+import random
+import numpy as np
+class Agent:
+    def act(self, state):
+        return np.argmax(self.noisy_net(state)[0])
+    def replay(self, size):
+        for state, action, reward, next_state, done in random.sample(self.memory, size):
+            target = reward + self.gamma * np.amax(self.model(next_state)) * (1 - done)
+            self.model.fit(state, target)
+def run(env, agent):
+    env.step(agent.act(env.reset()[0]))
+""",
+        """
+import numpy as np
+def policy(q, obs):
+    return int(np.argmax(q[obs]))
+def evaluate(env, q):
+    env.step(policy(q, 0))
+def learn(q, table, gamma, reward, s2, rng):
+    q = reward + gamma * np.max(table[s2])
+    table.update(q)
+    return rng.integers(4)
+""",
+    ],
+    "L31": [
+        """
+def scaled(reward, next_value, weight):
+    return weight * (reward + next_value)
+""",
+        """
+def target(reward, next_value, bonus, terminated, gamma):
+    shaped = gamma * (reward + bonus)
+    other = gamma * (next_value - next_value.mean())
+    return reward + gamma * (next_value * (1 - terminated) + bonus)
+def running(total, reward, gamma):
+    return gamma * (total + reward)
+""",
+    ],
+    "L32": [
+        """
+import random
+def update(memory, agent):
+    batch = random.sample(memory, 32)
+    _ = memory.sample(4)
+    action = agent.space.sample()
+    return [agent.learn(one) for one in batch]
+def later(memory):
+    batch = memory.sample(32)
+    def use():
+        return batch
+    return use
+class Agent:
+    def draw(self):
+        global minibatch
+        minibatch = self.buffer.sample(8)
+        self.batch = self.buffer.sample(8)
+""",
+    ],
+    "L33": [
+        """
+import torch
+import torch.nn.functional as F
+def update(q_net, target_net, obs, next_obs, actions, reward, gamma):
+    with torch.no_grad():
+        best = q_net(obs).max(1)[0]
+        target = reward + gamma * target_net(next_obs).max(1)[0]
+    taken = q_net(obs).gather(1, actions)
+    diagnostic = F.mse_loss(best, target)
+    return F.mse_loss(taken, target)
+def distil(value_net, q_net, obs):
+    return F.mse_loss(value_net(obs), q_net(obs).max(1)[0].detach())
+def next_best(q_net, next_obs, target_prediction):
+    best = q_net(next_obs).max(1)[0]
+    return F.mse_loss(best, target_prediction)
+""",
+    ],
+    "L34": [
+        """
+def play(env, agent):
+    terminal = False
+    while not terminal:
+        if agent.is_tired():
+            break
+""",
+        """
+def play(env, agent, shared):
+    obs, _ = env.reset()
+    done = False
+    while not done:
+        obs, reward, done, _, _ = env.step(agent.act(obs))
+    ended = False
+    while not ended:
+        if agent.is_tired():
+            break
+    terminated = False
+    while not terminated:
+        terminated |= agent.tick()
+    truncated = False
+    while not truncated:
+        return obs
+    while not shared.done:
+        agent.wait()
+    over = agent.is_over()
+    while not over:
+        over = agent.is_over()
+def wait(done):
+    while not done:
+        pass
+def collect(env):
+    finished = False
+    def stop():
+        nonlocal finished
+        finished = True
+    while not finished:
+        env.step(stop)
+""",
+    ],
+    "L35": [
+        """
+def train(env, net, target_net, agent):
+    for step in range(1000):
+        env.step(agent.act())
+        if step % 500 == 0:
+            target_net.load_state_dict(net.state_dict())
+def finish(net, target_net):
+    net.load_state_dict(target_net.state_dict())
+""",
+        """
+def train(env, online_net, target_net, agent):
+    target_net.load_state_dict(online_net.state_dict())
+    obs, _ = env.reset()
+    for step in range(1000):
+        obs, *_ = env.step(agent.act(obs))
+        if step % 500 == 0:
+            target_net.load_state_dict(online_net.state_dict())
+    for episode in range(10):
+        if episode % 2 == 0:
+            target_net.load_state_dict(online_net.state_dict())
+def mixed(env, online_net, target_net, agent, total_it, tau):
+    while True:
+        env.step(agent.act())
+        if total_it % 2 == 0:
+            for p, q in zip(online_net.parameters(), target_net.parameters()):
+                q.data.copy_(tau * p.data + (1 - tau) * q.data)
+class Agent:
+    def __init__(self, q_net, target_net):
+        q_net.load_state_dict(target_net.state_dict())
+    def load(self, path):
+        self.net.load_state_dict(self.read(path))
+def updates(env, agent, net, target_net):
+    for step in range(1000):
+        env.step(agent.act())
+        for update in range(4):
+            for n in range(10):
+                if n % 2 == 0:
+                    target_net.load_state_dict(net.state_dict())
 """,
     ],
 }

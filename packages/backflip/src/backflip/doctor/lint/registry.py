@@ -2,9 +2,13 @@
 
 from backflip.doctor.lint.rule import Rule
 from backflip.doctor.lint.rules import (
+    best_action_losses,
     bounded_values,
     budgets,
     choosing,
+    copying,
+    discounted_rewards,
+    endless_episodes,
     ends,
     exploring,
     forward_returns,
@@ -26,6 +30,8 @@ from backflip.doctor.lint.rules import (
     stepping,
     targets,
     truncation,
+    unexplored,
+    unused_batches,
 )
 
 _FILES = (
@@ -53,6 +59,12 @@ _FILES = (
     frames,
     seeds,
     hidden_errors,
+    unexplored,
+    discounted_rewards,
+    unused_batches,
+    best_action_losses,
+    endless_episodes,
+    copying,
 )
 RULES: tuple[Rule, ...] = tuple(
     sorted((rule for file in _FILES for rule in file.RULES), key=lambda rule: rule.id)

@@ -70,7 +70,7 @@ def _bounded_returns(source: Source) -> Iterator[Hit]:
     """Find `return relu(self.out(x))` in a network of Q-values, also by way of names."""
     for node in source.nodes:
         inside = source.class_of(node) if isinstance(node, ast.Return) else None
-        if not isinstance(node, ast.Return) or inside is None or not is_q(inside.name):
+        if not isinstance(node, ast.Return) or inside is None or not _holds_q(source, inside):
             continue
         value = last_value(source, node)
         match value:
@@ -119,9 +119,31 @@ def _is_from_last_layer(inside: ast.ClassDef, made: ast.expr) -> bool:
     return made_by(made) == name and not any(has_word(one, *SHARES) for one in names_in(size))
 
 
+def _bounded_layers(source: Source) -> Iterator[Hit]:
+    """Find `Dense(n_actions, activation="relu")` that `call` of a network of Q-values ends with."""
+    for inside in (body for body in source.bodies if isinstance(body, ast.ClassDef)):
+        last = {made_by(one) for one in returned_values(source, inside) if one is not None}
+        for method in inside.body:
+            if not isinstance(method, ast.FunctionDef) or not _holds_q(source, inside):
+                continue
+            for target, value, _ in assignments(method):
+                kind = activation(source, value) if is_dense(value) else ""
+                if kind and written(target) in last and _has_a_value_for_each_action(value):
+                    yield Hit(value, f"the last layer of Q-values is {kind}")
+
+
+def _holds_q(source: Source, inside: ast.ClassDef) -> bool:
+    """Return whether a class is a network of Q-values: by its name, or as the model of a DQN."""
+    if is_q(inside.name):
+        return True
+    owners = [source.class_of(call) for call in source.calls_of.get(inside.name.lower(), ())]
+    return bool(owners) and all(one is not None and is_q(one.name) for one in owners)
+
+
 def _heads(source: Source) -> Iterator[Hit]:
     yield from _bounded_values(source)
     yield from _bounded_returns(source)
+    yield from _bounded_layers(source)
 
 
 def _has_a_value_for_each_action(node: ast.expr) -> bool:

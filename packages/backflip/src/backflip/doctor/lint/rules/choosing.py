@@ -21,6 +21,7 @@ from backflip.doctor.lint.source import (
 
 ACTIONS = ("action", "actions", "act")
 CHOOSERS = ("act", "choose_action", "select_action", "get_action", "greedy_action", "greedy")
+NETWORKS = ("net", "network", "model", "predict")
 DRAWS = ("randint", "randrange", "integers", "choice", "sample")
 
 
@@ -95,8 +96,9 @@ def _is_maximum(source: Source, node: ast.expr) -> bool:
 
 
 def _applies_a_network(node: ast.expr) -> bool:
-    """Return whether a value is what a network says of a state: `policy_net(obs)`."""
-    return isinstance(node, ast.Call) and last_word(node.func).endswith(("net", "network"))
+    """Return whether a value is what a network says of a state: `policy_net(obs)[0]`."""
+    node = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(node, ast.Call) and last_word(node.func).endswith(NETWORKS)
 
 
 RULES = (

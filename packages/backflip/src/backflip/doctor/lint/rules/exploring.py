@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.still_epsilons import is_epsilon, still_epsilons
 from backflip.doctor.lint.source import (
     Scope,
     Source,
@@ -20,6 +21,11 @@ from backflip.doctor.lint.source import (
 from backflip.doctor.lint.values import value_of
 
 ATTACKS = ("attack", "adversar", "perturb", "fgsm", "pgd", "robust")  # ε is a size there
+
+
+def _epsilons(source: Source) -> Iterator[Hit]:
+    yield from _growing_epsilon(source)
+    yield from still_epsilons(source)
 
 
 def _growing_epsilon(source: Source) -> Iterator[Hit]:
@@ -73,9 +79,9 @@ def _grown(node: ast.AST) -> str:
 def _added(node: ast.AST) -> ast.expr | None:
     """Return what is added to ε: by `+=`, or by `epsilon = min(1.0, epsilon + 0.01)`."""
     match node:
-        case ast.AugAssign(target=target, op=ast.Add(), value=value) if _is_epsilon(target):
+        case ast.AugAssign(target=target, op=ast.Add(), value=value) if is_epsilon(written(target)):
             return value
-        case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
+        case ast.Assign(targets=[target], value=value) if is_epsilon(written(target)):
             return _beside(value, written(target), ast.Add)
         case _:
             return None
@@ -100,9 +106,11 @@ def _values_of(body: ast.AST, name: str) -> Iterator[ast.expr]:
 def _factor(node: ast.AST) -> ast.expr | None:
     """Return what ε is multiplied by."""
     match node:
-        case ast.AugAssign(target=target, op=ast.Mult(), value=value) if _is_epsilon(target):
+        case ast.AugAssign(target=target, op=ast.Mult(), value=value) if is_epsilon(
+            written(target)
+        ):
             return value
-        case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
+        case ast.Assign(targets=[target], value=value) if is_epsilon(written(target)):
             return None if _is_bounded(value) else _beside(value, written(target), ast.Mult)
         case _:
             return None
@@ -111,9 +119,9 @@ def _factor(node: ast.AST) -> ast.expr | None:
 def _divisor(node: ast.AST) -> ast.expr | None:
     """Return what ε is divided by."""
     match node:
-        case ast.AugAssign(target=target, op=ast.Div(), value=value) if _is_epsilon(target):
+        case ast.AugAssign(target=target, op=ast.Div(), value=value) if is_epsilon(written(target)):
             return value
-        case ast.Assign(targets=[target], value=value) if _is_epsilon(target):
+        case ast.Assign(targets=[target], value=value) if is_epsilon(written(target)):
             return None if _is_bounded(value) else _below(value, written(target))
         case _:
             return None
@@ -150,18 +158,15 @@ def _beside(value: ast.expr, name: str, op: type[ast.operator]) -> ast.expr | No
     return None
 
 
-def _is_epsilon(node: ast.AST) -> bool:
-    last = written(node).rpartition(".")[2].lower()
-    return last in ("eps", "epsilon") or (has_word(last, "epsilon") and not has_word(last, "adam"))
-
-
 RULES = (
     Rule(
         "L12",
-        "epsilon grows",
-        "The policy acts more and more at random, and what it has learned is never seen.",
+        "epsilon grows, or stays large",
+        "The policy acts at random for most of the training, and what it has learned is never "
+        "seen.",
         "Multiply by a factor below 1, or decay it linearly, down to a smallest value.",
-        "Stack Overflow 54385568: `epsilon *= .995 + .01`",
-        _growing_epsilon,
+        "Stack Overflow 54385568: `epsilon *= .995 + .01`; DRLinter, arXiv:2101.00135, "
+        "`Suboptimal exploration rate`",
+        _epsilons,
     ),
 )

@@ -7,6 +7,7 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Function,
+    Scope,
     Source,
     assignments,
     discounts,
@@ -26,6 +27,11 @@ SHORT = "d"  # name of an end, where a transition is taken apart
 FEWEST = 5  # parts of a transition with an end
 
 
+def _all_ignored(source: Source) -> Iterator[Hit]:
+    yield from _ignored_ends(source)
+    yield from _unstored_ends(source)
+
+
 def _ignored_ends(source: Source) -> Iterator[Hit]:
     """Find functions that get ends, read none of them, and discount the value of a next state."""
     for scope in source.scopes:
@@ -38,6 +44,77 @@ def _ignored_ends(source: Source) -> Iterator[Hit]:
         for statement in _bootstraps(scope):
             yield Hit(statement, f"`{ignored[0]}` is never read, so values go on behind an end")
             break
+
+
+def _unstored_ends(source: Source) -> Iterator[Hit]:
+    """Find `memory.append((state, action, reward, next_state))` where an end is known."""
+    if "step" not in source.calls_of or not _learns_values(source):
+        return
+    for scope in source.scopes:
+        ends = {written(target) for target in _stepped(scope)} - {""}
+        for node in walk(scope) if ends else ():
+            if not _is_without_end(node) or source.is_inside(node, (ast.If,)):
+                continue
+            if ignored := ends & _only_tested(scope):
+                seen = f"`{sorted(ignored)[0]}` is not stored, so values go on behind an end"
+                yield Hit(node, seen)
+
+
+def _learns_values(source: Source) -> bool:
+    """Return whether a statement discounts something."""
+    statements = (ast.Assign, ast.AugAssign)
+    return any(isinstance(node, statements) and discounts(node) for node in source.nodes)
+
+
+def _stepped(scope: Scope) -> Iterator[ast.expr]:
+    """Yield the names of ends in `next_state, reward, done, info = env.step(action)`."""
+    for target, value, _ in assignments(scope):
+        match target, value:
+            case ast.Tuple(elts=parts), ast.Call(func=ast.Attribute(attr="step")):
+                yield from (one for one in parts if has_word(written(one), *ENDS))
+            case _:
+                pass
+
+
+def _only_tested(scope: Scope) -> set[str]:
+    """Return the names that are read in tests alone; none if a next state may be None."""
+    tested, read = set[str](), set[str]()
+    for node in walk(scope):
+        match node:
+            case ast.If(test=test) | ast.While(test=test):
+                tested |= names_in(test)
+            case ast.Assign(targets=[target], value=value) if is_of_next(target):
+                nothing = (isinstance(one, ast.Constant) for one in ast.walk(value))
+                if any(nothing):
+                    return set()
+            case _:
+                pass
+    tests = [node.test for node in walk(scope) if isinstance(node, ast.If | ast.While)]
+    inside = {one for test in tests for one in ast.walk(test)}
+    for node in walk(scope):
+        is_read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+        if is_read and node not in inside:
+            read.add(written(node))
+    return tested - read
+
+
+def _is_without_end(node: ast.AST) -> bool:
+    """Return whether a call stores state, action, reward and next state, and nothing else."""
+    match node:
+        case ast.Call(func=ast.Attribute(), args=[ast.Tuple(elts=parts) | ast.List(elts=parts)]):
+            pass
+        case ast.Call(func=ast.Attribute(), args=parts, keywords=[]):
+            pass
+        case _:
+            return False
+    if len(parts) != FEWEST - 1:
+        return False
+    _, action, reward, after = parts
+    names = written(action).lower(), written(reward).lower()
+    is_transition = has_word(names[0], "act") or names[0] == "a"
+    return (
+        is_transition and (names[1] in ("r", "rew") or "reward" in names[1]) and is_of_next(after)
+    )
 
 
 def _may_say_so(name: str) -> bool:
@@ -91,9 +168,23 @@ def _bootstraps(function: Function) -> Iterator[ast.stmt]:
 
 
 def _discounts_next(node: ast.AST, of_next: set[str]) -> bool:
-    """Return whether code is `γ * v(next_obs)`, `γ * next_value` or `γ * values[t + 1]`."""
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and discounts(node)):
-        return False
+    """Return whether code is `γ * v(next_obs)`, `γ * values[t + 1]` or `r + 0.99 * next_value`."""
+    match node:
+        case ast.BinOp(op=ast.Mult()) if discounts(node):
+            return _has_next(node, of_next)
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if discounts(node):
+            products = (one for one in (left, right) if _is_product(one))
+            return any(_has_next(one, of_next) and not discounts(one) for one in products)
+        case _:
+            return False
+
+
+def _is_product(node: ast.expr) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+
+
+def _has_next(node: ast.expr, of_next: set[str]) -> bool:
+    """Return whether a product has something of the next state."""
     places = (one.slice for one in ast.walk(node) if isinstance(one, ast.Subscript))
     return any(map(_is_later, places)) or is_of_next(node) or bool(of_next & names_in(node))
 
@@ -115,6 +206,6 @@ RULES = (
         "Multiply what comes after the end by 0: `r + gamma * v(next_obs) * (1 - terminated)`, and "
         "the sum of advantages too.",
         "DRLinter, arXiv:2101.00135, `Missing terminal state`; Sutton and Barto 2018, section 3.4",
-        _ignored_ends,
+        _all_ignored,
     ),
 )

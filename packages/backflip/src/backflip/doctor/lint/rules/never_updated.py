@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.modes import turns_gradients_off
 from backflip.doctor.lint.rules.targets import is_target
+from backflip.doctor.lint.rules.uncalled_copies import uncalled_copies
 from backflip.doctor.lint.source import (
     LOOPS,
     Source,
@@ -25,6 +26,11 @@ ALL_PARTS = (  # of a module, that of its target network too
     *("parameters", "named_parameters", "modules", "children", "named_modules", "__dict__"),
     *("state_dict", "load_state_dict"),
 )
+
+
+def _still_targets(source: Source) -> Iterator[Hit]:
+    yield from _never_updated(source)
+    yield from uncalled_copies(source)
 
 
 def _never_updated(source: Source) -> Iterator[Hit]:
@@ -175,7 +181,7 @@ RULES = (
         "Copy the weights every few thousand steps, "
         "`target_net.load_state_dict(net.state_dict())`, or mix them with a small tau in every "
         "step.",
-        "Mnih et al. 2015, algorithm 1",
-        _never_updated,
+        "Mnih et al. 2015, algorithm 1; DRLinter, arXiv:2101.00135, `Wrong network update`",
+        _still_targets,
     ),
 )
