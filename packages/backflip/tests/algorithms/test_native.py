@@ -440,7 +440,7 @@ def learned_reward(parameters: Any, batch: Transition) -> Any:
     return parameters * batch.next_obs[..., 0]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_new_reward_parameters_compile_nothing_and_do_matter() -> None:
     env, traced = Counter(), []
 

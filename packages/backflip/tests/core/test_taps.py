@@ -11,6 +11,7 @@ import pytest
 
 import backflip
 from backflip.core.taps import tap, taps
+from runshelf.errors import UsageError
 
 
 def halved(x):
@@ -76,6 +77,12 @@ def test_an_error_inside_closes_the_taps():
     with pytest.raises(ValueError, match="mine"), taps():
         raise ValueError("mine")
     assert "callback" not in str(jax.make_jaxpr(halved)(jnp.ones(2)))
+
+
+def test_what_is_no_array_is_refused_in_one_line():
+    with pytest.raises(UsageError, match="tap `d` takes one array of numbers, got dict"), taps():
+        tap("d", {"a": jnp.ones(2)})
+    assert tap("d", {"a": 1}) == {"a": 1}
 
 
 TAPPED = """

@@ -70,6 +70,8 @@ _returns = {"episode_return_mean": -100.0, "episode_length_mean": 50.0}
 _rises = 100.0 * T
 _slower = np.where(T > 0.5, 200.0, 1000.0)
 _drops = np.where(T < 0.5, 200.0 * T, 10.0)
+_keeps = np.where(T < 0.5, 200.0 * T, 80.0)
+_halves = np.where(T < 0.5, 200.0 * T, 55.0)
 _dips = np.where(T < 0.8, _drops, 60.0)
 _decided = np.where(T <= 0.1, LOG4, 0.01)
 _noise = np.where(np.arange(POINTS) % 2 == 0, 1.0, -1.0)
@@ -315,6 +317,9 @@ SAMPLES = {
     "NN-LR-HIGH": both("ppo", 0.1, {"learning_rate": 0.1}, {"learning_rate": 3e-4}),
     "ENV-DROP": both("ppo", 0.96, {"episode_return_mean": _drops}, {"episode_return_mean": _rises}),
     "ENV-END": both("ppo", 0.96, {"episode_return_mean": _drops}, {"episode_return_mean": _dips}),
+    "ENV-LOST": both(
+        "ppo", 0.443, {"episode_return_mean": _halves}, {"episode_return_mean": _keeps}
+    ),
     "ENV-WORSE": both(
         "ppo", 93.5 / (4.5 + 0.1), {"episode_return_mean": -_rises}, {"episode_return_mean": _rises}
     ),

@@ -837,6 +837,19 @@ def test_a_return_that_ends_where_it_began_is_seen_in_logs_of_any_algorithm():
     ours = replace(collapsed, algorithm="ppo")
     assert "ENV-DROP" in found_in(ours)
     assert not found_in(ours, "warnings"), "the fall is said once"
+    assert "ENV-LOST" not in found_in(ours, "remarks")
+
+
+def test_half_of_the_rise_lost_is_a_remark_and_an_effect_on_learning():
+    sample = SAMPLES["ENV-LOST"]
+    lost, kept = (log(None, episode_return_mean=of.signals[RETURN].y) for of in sample[:2])
+    verdict = "Nothing wrong was seen; the return ends well below its best."
+    assert diagnose(replace(lost, library="unknown")).verdict == verdict
+    for of, says in ((lost, False), (kept, True)):
+        nan = of.signals[RETURN]._replace(y=np.where(X[40] == X, math.nan, 1.0))
+        wrong = diagnose(replace(of, signals={**of.signals, "approx_kl": nan}, library="unknown"))
+        assert wrong.verdict.startswith("Something is wrong")
+        assert ("no effect on learning" in wrong.verdict) == says
 
 
 def test_values_that_are_not_there_yet_are_not_broken():

@@ -380,7 +380,7 @@ def test_a_progress_file_of_spinning_up_that_ends_within_a_line(tmp_path):
     path.write_text(path.read_text()[:-5])
     log = only(tmp_path)
     assert log.end == 49 * 4000
-    assert any("broken line" in note for note in log.notes)
+    assert any("its last line" in note for note in log.notes)
 
 
 def test_vpg_of_spinning_up_is_not_taken_for_ppo(tmp_path):

@@ -75,12 +75,16 @@ def test_a_probe_in_gymnasium_gives_what_it_gives_in_jax():
 
 
 @pytest.mark.medium
-def test_an_algorithm_behind_an_adapter():
-    assert failed(probe_other(f"{TABLE}:right", STEPS)) == []
-    assert failed(probe_other(f"{TABLE}:ends_at_limits", STEPS)) == ["probe:truncation"]
+def test_a_wrong_policy_behind_an_adapter():
     worst = probe_other(f"{TABLE}:prefers_the_worst", STEPS)
     assert failed(worst) == ["probe:4", "probe:5"]
     assert "All values are right, and actions are wrong" in in_words(worst)
+
+
+@pytest.mark.slow
+def test_a_right_algorithm_and_wrong_targets_behind_an_adapter():
+    assert failed(probe_other(f"{TABLE}:right", STEPS)) == []
+    assert failed(probe_other(f"{TABLE}:ends_at_limits", STEPS)) == ["probe:truncation"]
 
 
 def test_a_factory_that_refuses_gives_a_sentence():
@@ -272,6 +276,12 @@ def test_the_command_refuses_what_does_not_exist(capsys):
 def test_env_steps_of_our_own_algorithms_are_refused(capsys):
     assert main(["probe", "ppo", "--env-steps", "500"]) == 2
     assert "`--env-steps` is for learners of other libraries" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_failure_after_few_env_steps_says_so(capsys):
+    assert main(["probe", f"{TABLE}:prefers_the_worst", "--env-steps", "40"]) == 1
+    assert "Fewer than the usual 6,000 env steps" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -83,6 +83,15 @@ def test_an_experiment_changes_the_settings_that_the_algorithm_has():
     assert settings_of(of, BY_ID["temperature"].experiment.settings) == {}
 
 
+def test_no_experiment_goes_further_beyond_what_is_known_to_learn():
+    raised = BY_ID["steps-too-small"].experiment.settings
+    lowered = BY_ID["steps-too-large"].experiment.settings
+    high, usual = (log("ppo", {"learning_rate": x}, learning_rate=x) for x in (0.5, 1e-4))
+    assert settings_of(high, raised) == {}
+    assert settings_of(high, lowered)["learning_rate"] < 0.5
+    assert settings_of(usual, raised)["learning_rate"] > 1e-4
+
+
 @pytest.mark.parametrize("algorithm", names())
 def test_every_change_of_an_experiment_is_a_valid_setting(algorithm):
     entry = entry_of(algorithm)

@@ -435,7 +435,7 @@ def test_steps_that_go_back_are_ordered_and_noted(tmp_path):
     ("text", "says"),
     [
         ("step,entropy\n", "has no rows"),
-        ("step,entropy\n1,0.5\n2,0.4", "1 broken line left out"),
+        ("step,entropy\n1,0.5\n2,0.4", "left out: its last line (3), which has no newline"),
         ("a,b\n1,2\n", "no env steps"),
         (
             "step,entropy,entropy,\n1,0.5,0.1,\n",

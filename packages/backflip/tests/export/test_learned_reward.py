@@ -300,6 +300,9 @@ def test_another_environment_is_not_wrapped() -> None:
     reward, _, _ = learned("linear", CARTPOLE)
     with pytest.raises(UsageError, match=r"its observation was \(4,\), now \(3,\)"):
         reward.wrap(gymnasium.make("Pendulum-v1"))
+    wrapped = gymnasium.wrappers.TimeLimit(reward.wrap(gymnasium.make("CartPole-v1")), 10)
+    with pytest.raises(UsageError, match="has a learned reward already"):
+        reward.wrap(wrapped)
     with pytest.raises(UsageError, match=r"one gymnasium\.Env, got .*VectorEnv"):
         reward.wrap(gymnasium.make_vec("CartPole-v1", 2))  # pyright: ignore[reportArgumentType]
     bounds, _, _ = learned("linear", CONTINUOUS)

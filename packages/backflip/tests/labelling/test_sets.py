@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from backflip.labelling import label_queue
 from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.refused import Refused
 from backflip.preferences.clip_sets import NewSet, add_sets, answer_set, open_sets, scores_of
@@ -124,6 +125,16 @@ def test_an_answer_sent_twice_counts_once(store, queue):
     assert len(answers(store)) == 3
 
 
+def test_the_rate_counts_a_set_as_the_labels_that_it_gives(store, queue, monkeypatch):
+    """Three sets of three labels each, 12 and 18 seconds apart: 6 labels in 30 seconds."""
+    ask(store, "rate", sets=3)
+    queue.take("me")
+    for query, second, expected in ((1, 0, None), (4, 12, 15.0), (7, 30, 12.0)):
+        monkeypatch.setattr(label_queue, "now", lambda at=second: f"2026-01-01T00:00:{at:02}+00:00")
+        give(queue, query, [1, 2, 3])
+        assert queue.tally("me").per_minute == expected
+
+
 def test_undo_and_redo_are_about_the_whole_set(store, queue):
     (number,) = ask(store, "rank")
     queue.take("me")
@@ -147,7 +158,7 @@ def test_undo_and_redo_are_about_the_whole_set(store, queue):
     queue.undo("me", "undo three")
     queue.redo("me", "redo three")
     assert answers(store) == ["left"] * 3
-    with pytest.raises(Refused, match="undone no answer"):
+    with pytest.raises(Refused, match="no undone answer"):
         queue.redo("me", "redo four")
 
 

@@ -140,7 +140,7 @@ def stopped_and_resumed(tmp_path, own):
     return run.folder
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_an_exception_loses_no_label_and_the_run_can_be_resumed(stopped_and_resumed):
     with LabelStore.open(stopped_and_resumed / "labels.sqlite") as store:
         assert store.counts().labels == LABELS

@@ -20,7 +20,7 @@ from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
 from backflip.loading import load_reward
 from backflip.preferences.labels import LabelStore
-from backflip.preferences.program_source import ProgramSource
+from backflip.preferences.program_source import ProgramAnswers, ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.registry import RewardModelFailed
 from backflip.training.build import build
@@ -115,6 +115,19 @@ def taught(tmp_path_factory):
 
 
 @pytest.mark.medium
+def test_the_status_counts_phases_also_where_no_query_follows(tmp_path, monkeypatch):
+    """The page needs it: with a count that lags, it says that the agent learns while it waits."""
+    seen = []
+    monkeypatch.setattr(
+        ProgramAnswers,
+        "set_status",
+        lambda self, doing, expected_seconds=None, **facts: seen.append((doing, facts)),
+    )
+    tiny(tmp_path, labels=2, seeds=1)
+    drawn = [facts["phase"] for doing, facts in seen if doing == "drawing" and "phase" in facts]
+    assert drawn == [0, 1, 2, 3, 4]
+
+
 def test_the_result_keeps_the_output_contract(taught):
     fields = taught.to_json()
     assert json.loads(json.dumps(fields)) == fields
@@ -310,7 +323,7 @@ class BlindTeacher(SimulatedTeacher):
         return "left" if rng.random() < 0.5 else "right"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_learning_never_sees_the_true_reward(tmp_path, monkeypatch):
     """With NaN for the true reward, only the metrics of the true reward change."""
     teacher = ProgramSource(BlindTeacher())

@@ -116,7 +116,7 @@ def test_every_algorithm_learns_from_preferences_to_the_end(whole, algorithm, en
     assert np.abs(weights).max() > 0
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_env_steps_before_learning_count_and_fill_the_replay(whole):
     result, _ = whole("dqn", "CartPole-v1")
     assert result.env_steps == 384
@@ -144,7 +144,7 @@ def test_a_stopped_and_resumed_run_has_the_same_bits(
     assert_same_end(never, resume_teach(run))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_is_resumed_within_its_first_shortened_episodes(tmp_path, monkeypatch):
     """Only a time limit ends episodes, and phases are shorter than it: their length is NaN."""
     run = stopped_run(monkeypatch, 2, tmp_path / "stopped", "a2c", "gymnasium:Pendulum-v1")

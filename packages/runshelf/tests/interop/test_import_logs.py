@@ -323,7 +323,7 @@ def test_broken_rows_are_reported(tmp_path):
     path = folder / "progress.csv"
     path.write_text(path.read_text() + "1,2,3,4,5,6,7,8,9,10,11,12,13\n800,20")
     done, said = imported(tmp_path, folder)
-    assert "2 broken lines (4, 5)" in said[0]
+    assert "1 broken line (4) and its last line (5), which has no newline" in said[0]
     assert len(read_metrics(done[0].folder).records) == 2
 
 

@@ -42,6 +42,7 @@ from runshelf.snapshot.code_snapshot import Limits, take_snapshot, write_snapsho
 from runshelf.store.home import shared
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.run import RunWriter
+from runshelf.store.run_ids import short_id
 from runshelf.web.app import Pages
 from runshelf.web.reader import Reader
 from runshelf.web.subjects import MOST_RUNS
@@ -223,6 +224,16 @@ def test_comparison_names_the_last_identical_step(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         text = page(server, f"/compare?run={runs[0]}&run={runs[1]}")
     assert f"up to step {70 * 256}, then loss differs" in text
+
+
+def test_runs_of_one_name_have_their_ids_in_a_comparison(tmp_path: Path) -> None:
+    runs = [done(tmp_path, points=2, name="base", config={"lr": lr}).name for lr in (0.1, 0.2)]
+    with serving(tmp_path) as server:
+        text = page(server, f"/compare?run={runs[0]}&run={runs[1]}")
+        alone = page(server, f"/runs/{runs[0]}")
+    for run in runs:
+        assert f"base ({short_id(run)})" in text
+        assert f"base ({short_id(run)})" not in alone
 
 
 @pytest.mark.slow

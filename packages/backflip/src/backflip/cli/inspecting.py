@@ -5,6 +5,7 @@ import contextlib
 import math
 import sys
 from pathlib import Path
+from signal import SIGHUP, SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Any
 
 from backflip.cli.progress_lines import progress_lines
@@ -12,6 +13,7 @@ from backflip.cli.training_commands import EPILOG, LARGEST_SEED
 from backflip.core.paths import from_here
 from runshelf.cli.arguments import RUN, add_output, home, sentence, whole
 from runshelf.cli.trusting import ask_to_import
+from runshelf.interrupts import interruptible
 from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
@@ -252,7 +254,8 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
         ) as writer,
     ):
         game.keep_in(writer)
-        with contextlib.suppress(KeyboardInterrupt):
+        game.saved.path = save
+        with contextlib.suppress(KeyboardInterrupt), interruptible(SIGINT, SIGTERM, SIGHUP):
             serve_game(game, writer.folder, port=options.port, announce=announce)
         saved = 0 if save is None else game.saved.save(save)
         writer.record("finished", result={"returns": game.scores})

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 FAILED = 1  # exit status if a probe failed
 DEFAULT_ENV_STEPS = 6_000  # on each probe, of learners of other libraries
+FEW_ENV_STEPS = f"""
+Fewer than the usual {DEFAULT_ENV_STEPS:,} env steps: a right learner may fail, too; try again \
+without --env-steps."""
 
 
 def add(commands: Any) -> None:
@@ -51,7 +54,9 @@ def _probe(options: argparse.Namespace) -> Reported:
         raise Interrupted("interrupted; probes keep nothing") from None
     document = to_json(outcomes)
     options.exit_status = 0 if document["passed"] else FAILED
-    return Reported(document, lambda: put(in_words(outcomes)))
+    few = options.env_steps is not None and options.env_steps < DEFAULT_ENV_STEPS
+    note = FEW_ENV_STEPS if few and not document["passed"] else ""
+    return Reported(document, lambda: put(in_words(outcomes) + note))
 
 
 def _outcomes(options: argparse.Namespace) -> "list[Outcome]":

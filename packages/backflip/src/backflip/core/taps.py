@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, TypeVar, final
 import jax
 import jax.numpy as jnp
 
+from runshelf.errors import UsageError
+
 T = TypeVar("T")
 
 
@@ -106,10 +108,17 @@ def tap(name: str, array: T) -> T:
     Args:
         name: what the array is called in the table.
         array: of real numbers, of any shape; a Python number, a NumPy or a JAX array.
+
+    Raises:
+        UsageError: it is something else, such as a dictionary of arrays; only while `taps` is open.
     """
     if not _open:
         return array
-    x = jnp.asarray(array).astype(jnp.float32)
+    try:
+        x = jnp.asarray(array).astype(jnp.float32)
+    except (TypeError, ValueError) as error:
+        kind = type(array).__name__
+        raise UsageError(f"tap `{name}` takes one array of numbers, got {kind}") from error
     if x.size:
         unknown = jnp.isnan(x)
         low, high = (jnp.where(unknown, far, x) for far in (jnp.inf, -jnp.inf))

@@ -77,8 +77,8 @@ class Diagnosis(NamedTuple):
         fine: checks within their limits.
         unchecked: checks that were not made.
         causes: the most probable first; empty without findings.
-        progress: whether the return rose beyond its spread, ends above its first values, and no
-            check of the return found anything; None if unknown.
+        progress: whether the return rose beyond its spread, does not end well below its best, and
+            no check of the return found anything; None if unknown.
     """
 
     log: Log
@@ -148,7 +148,8 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         for says in ("finding", "warning", "remark")
     )
     progress = next((not m.is_found for m in measured if m.check.id == "ENV-NOTHING"), None)
-    if any(one.check.needs == (RETURN,) for one in findings) or not _ends_higher(log):
+    fell = any(one.check.id == "ENV-LOST" for one in remarks)
+    if any(one.check.needs == (RETURN,) for one in findings) or fell or not _ends_higher(log):
         progress = False if progress is not None else None
     return Diagnosis(
         log,

@@ -2,9 +2,12 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from backflip.doctor.diagnosis import Diagnosis
+from backflip.doctor.catalogue import CHECKS
+from backflip.doctor.check import Check
+from backflip.doctor.diagnosis import Diagnosis, against, run_check
 from backflip.doctor.log import Log
 from runshelf.formatting import roughly
 from runshelf.terminal_text import harmless
@@ -47,11 +50,40 @@ def part_of(env_steps: int, settings: Mapping[str, Any]) -> int:
 def settings_of(log: Log, changes: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
     """Return the settings that an experiment changes, of those that the algorithm has.
 
-    Text, such as the name of a schedule in another library, is left alone.
+    Text, such as the name of a schedule in another library, is left alone. Empty if the change
+    goes further beyond the limit of a check of settings: it would make things worse.
     """
     present = {name: log.settings[name] for name in changes if _is_number(log.settings.get(name))}
     found = {name: changes[name](value) for name, value in present.items()}
-    return {name: value for name, value in found.items() if value != present[name]}
+    changed = {name: value for name, value in found.items() if value != present[name]}
+    return {} if _goes_beyond(log, changed) else changed
+
+
+def _goes_beyond(log: Log, changed: Mapping[str, Any]) -> bool:
+    """Return whether changed settings are further beyond a limit of settings than the present."""
+    after = _with(log, changed)
+    checks = [one for one in CHECKS if one.kind == "setting" and one.applies_to(log)]
+    return any(_excess(one, after) > max(_excess(one, log), 0.0) for one in checks)
+
+
+def _with(log: Log, changed: Mapping[str, Any]) -> Log:
+    """Return a log with other settings; signals of their names change in proportion."""
+    signals = {
+        name: log.signals[name]._replace(y=log.signals[name].y * (value / log.settings[name]))
+        for name, value in changed.items()
+        if log.has(name) and log.settings[name]
+    }
+    settings = {**log.settings, **changed}
+    return replace(log, settings=settings, signals={**log.signals, **signals})
+
+
+def _excess(check: Check, log: Log) -> float:
+    """Return how far a setting is beyond the limit of its check; -inf if it cannot be told."""
+    running = run_check(check, log) if all(map(log.has, check.needs)) else None
+    if running is None or check.limit is None:
+        return -math.inf
+    value = against(check, running, check.limit).value
+    return value - check.limit if check.side == "above" else check.limit - value
 
 
 def _is_number(value: Any) -> bool:

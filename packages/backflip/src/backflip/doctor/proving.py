@@ -230,8 +230,9 @@ def in_words(proof: Proof) -> str:
         returns = ", ".join(f"{value:.4g}" for value in one.returns)
         verdict = "" if not one.cause else ("  helped" if one.helped else "  did not help")
         lines.append(f"  {describe(one.change):32} returns {returns}  run {one.run[-8:]}{verdict}")
-    lines.append("causes after the experiments")
-    lines += [f"  {one.probability:4.0%}  {one.cause.text}" for one in proof.causes[:CANDIDATES]]
+    lines.append("causes after the experiments; they replace those above and the next experiment")
+    for one in proof.causes[:CANDIDATES]:
+        lines += [f"  {one.probability:4.0%}  {one.cause.text}", f"        {one.cause.fix}"]
     return "\n".join(lines)
 
 

@@ -122,7 +122,8 @@ class LearnedReward:
         """Return the environment with this reward in place of its own; see `RewardEnv`.
 
         Raises:
-            UsageError: it is not a `gymnasium.Env`, or its spaces differ from those of the run.
+            UsageError: it is not a `gymnasium.Env`, its spaces differ from those of the run, or it
+                has a learned reward already.
         """
         from backflip.export.reward_env import RewardEnv  # noqa: PLC0415
 

@@ -1,6 +1,6 @@
 """A Gymnasium environment with a learned reward in place of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 import gymnasium
@@ -28,7 +28,8 @@ class RewardEnv(Base):
         reward: the learned reward.
 
     Raises:
-        UsageError: `env` is not a `gymnasium.Env`, or its spaces differ from those of the reward.
+        UsageError: `env` is not a `gymnasium.Env`, its spaces differ from those of the reward, or
+            it has a learned reward already.
     """
 
     def __init__(self, env: Any, reward: LearnedReward) -> None:
@@ -38,6 +39,11 @@ class RewardEnv(Base):
                 "Stable-Baselines3 call `wrap_vec_env`"
             )
         refuse_other_spaces(reward, env.observation_space, env.action_space)
+        if any(isinstance(one, RewardEnv) for one in _layers(env)):
+            raise UsageError(
+                "`env` has a learned reward already, so its own one would be lost; wrap the "
+                "environment without it"
+            )
         super().__init__(env)
         self._reward, self._obs = reward, None
 
@@ -56,6 +62,13 @@ class RewardEnv(Base):
         learned = self._reward.reward(self._obs, action, next_obs, terminated=ended)
         self._obs = copied(next_obs)
         return next_obs, learned, terminated, truncated, {**info, TRUE_REWARD: float(true)}
+
+
+def _layers(env: Any) -> Iterator[Any]:
+    """Yield an environment and those that it wraps."""
+    while isinstance(env, gymnasium.Env):
+        yield env
+        env = getattr(env, "env", None)
 
 
 def copied(obs: Any) -> Any:

@@ -125,6 +125,7 @@ class Game:
         if step.terminated[0] or step.truncated[0]:
             self._ended = "terminated" if step.terminated[0] else "truncated"
             self._keep_score()
+            self.saved.end_episode()
         return self._fields(reward)
 
     def close(self) -> None:

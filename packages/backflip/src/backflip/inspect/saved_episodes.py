@@ -1,10 +1,12 @@
 """The episodes of a game as a `.npz` file of trajectories, which `teach` reads.
 
 `backflip.preferences.trajectory_file` describes the fields. The last episode may be unfinished; its
-last step is then marked as truncated.
+last step is then marked as truncated. The file is also written after episodes, so that a game that
+is killed loses little.
 """
 
 import io
+import time
 from pathlib import Path
 from typing import Any, final
 
@@ -16,6 +18,8 @@ from backflip.preferences.trajectory_file import ENVIRONMENT, SUFFIX
 from runshelf.errors import UsageError
 from runshelf.store.writing import write_whole
 
+WRITING_SHARE = 0.02  # of the time of a game; each file has all of its episodes
+
 
 @final
 class SavedEpisodes:
@@ -23,10 +27,15 @@ class SavedEpisodes:
 
     Args:
         spec: the environment's spec.
+
+    Attributes:
+        path: the file that has them after each episode; None for none.
     """
 
     def __init__(self, spec: EnvSpec) -> None:
+        self.path: Path | None = None
         self._spec = spec
+        self._next_at = 0.0  # on the monotonic clock: when the file is written next
         self._rows: dict[str, list[Any]] = {
             name: []
             for name in (
@@ -67,6 +76,19 @@ class SavedEpisodes:
         """Mark the end of an episode that was left before its end."""
         if self._rows["truncations"] and not self._rows["terminations"][-1]:
             self._rows["truncations"][-1] = True
+
+    def end_episode(self) -> None:
+        """Write the file after an episode, unless that takes too large a share of the time.
+
+        Raises:
+            UserFacingError: the file cannot be written.
+        """
+        began = time.monotonic()
+        if self.path is None or began < self._next_at:
+            return
+        self.save(self.path)
+        now = time.monotonic()
+        self._next_at = now + (now - began) / WRITING_SHARE
 
     def save(self, path: Path) -> int:
         """Write the file and return its number of env steps; without any, no file is written.

@@ -103,6 +103,7 @@ class LabellingApp:
             env=state["status"]["env"],
             who=self._who,
             goal=state["goal"],
+            kind=state["kind"],
             state=state,
             ask_name=not self._endpoint.loopback,
             token=self._endpoint.token("same-site"),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from backflip.labelling.label_queue import LabelQueue, ListedAnswer
-from backflip.labelling.prompts import Prompt
+from backflip.labelling.prompts import Prompt, newest_kind
 from backflip.labelling.status import Status, films_of, read_status
 from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
@@ -71,6 +71,7 @@ def state_fields(queue: LabelQueue, folder: Path, who: str, ending: bool) -> dic
         "tally": tally._asdict(),
         "people": queue.active_people(),
         "goal": queue.goal(),
+        "kind": newest_kind(queue.store),
         "enough": queue.labelling_finished(),
         "seconds_left": seconds_left(status, tally),
     }

@@ -18,7 +18,7 @@ from backflip.preferences.ask import Ask
 from backflip.preferences.clip_sets import whole_set
 from backflip.preferences.films import Film, Which, film_of_json
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import ANSWERS, Answer
+from backflip.preferences.labels import ANSWERS, Answer, LabelStore
 from backflip.preferences.rankings import (
     BEST_RATING,
     answer_of,
@@ -238,3 +238,9 @@ def _films(connection: Any, clip: int) -> dict[Which, Film]:
         with suppress(ValueError):  # a damaged film of a received run
             films[view] = film_of_json(about)
     return films
+
+
+def newest_kind(store: LabelStore) -> Ask:
+    """Return how the newest query is answered: what a page shows that has no query yet."""
+    found = store.file.rows("SELECT ask FROM clip_sets ORDER BY id DESC LIMIT 1")
+    return found[0][0] if found else "compare"

@@ -64,8 +64,8 @@ def tally_of(store: LabelStore, who: str) -> Tally:
 def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
     """Return the recent number of labels per minute, without breaks longer than a minute.
 
-    None if there are fewer than two labels. A corrected answer counts at the time when it was
-    first given.
+    None if all labels were given at one time: there is one, or they are those of one set of clips.
+    A corrected answer counts at the time when it was first given.
     """
     rows = store.file.rows(
         "SELECT s.at FROM standing s JOIN queries q ON q.id = s.query"
@@ -75,9 +75,12 @@ def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
     )
     times = [seconds_of(at) for (at,) in reversed(rows)]
     known = [at for at in times if at is not None]  # a received run may have anything here
-    gaps = [b - a for a, b in itertools.pairwise(known)]
-    spent = [gap for gap in gaps if 0.0 <= gap <= LONGEST_BREAK]  # below 0: the clock was set back
-    return 60.0 * len(spent) / max(sum(spent), 1e-3) if spent else None
+    given = [(at, len(list(labels))) for at, labels in itertools.groupby(known)]
+    gaps = [(b - a, labels) for (a, _), (b, labels) in itertools.pairwise(given)]
+    # Below 0: the clock was set back.
+    spent = [(gap, labels) for gap, labels in gaps if 0.0 < gap <= LONGEST_BREAK]
+    seconds = sum(gap for gap, _ in spent)
+    return 60.0 * sum(labels for _, labels in spent) / seconds if spent else None
 
 
 def _repeats_answered(store: LabelStore) -> list[tuple[str, str, bool]]:

@@ -398,8 +398,9 @@ class TeachRun:
         self._say_why_not_drawn()
         count = self.plan.due_after(number)
         env_steps = self.plan.env_steps(number)
+        # also without queries: the page counts phases to know which answers training waits for
+        self.answers.set_status("drawing", phase=number, env_steps=env_steps)
         if count and not self.answers.enough():
-            self.answers.set_status("drawing", phase=number, env_steps=env_steps)
             fresh = self.plan.fresh_after(number)
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)

@@ -2,9 +2,11 @@
 
 import base64
 import io
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from packages.backflip.tests.inspect.play.playing import playing
 from PIL import Image
@@ -151,3 +153,20 @@ def test_server_refuses_foreign_and_invalid_requests(tmp_path: Path) -> None:
         assert (answered.status, answered.json["problem"]) == (409, "another page")
         assert "another window" in answered.json["error"]
         assert play.interrupt()["episodes"] == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_episodes_are_saved_however_the_game_ends(number: signal.Signals, tmp_path: Path) -> None:
+    path = tmp_path / "shown.npz"
+    with playing(tmp_path, "CartPole-v1", "--save", str(path)) as play:
+        me = {"player": "me", "view": "agent"}
+        play.post("/api/begin", me)
+        while not play.post("/api/act", {**me, "action": 1}).json["ended"]:
+            pass
+        play.post("/api/begin", me)
+        play.post("/api/act", {**me, "action": 0})
+        play.process.send_signal(number)
+        assert play.process.wait(60) == (-number if number == signal.SIGKILL else 0)
+    ends = np.load(path)["terminations"].tolist()
+    assert ends.count(True) == 1
+    assert ends[-1] == (number == signal.SIGKILL), "the second episode is in the file, or lost"

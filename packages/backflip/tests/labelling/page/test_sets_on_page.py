@@ -150,3 +150,14 @@ def test_a_half_rated_set_survives_a_reload_and_a_kill(open_page: Open, tmp_path
         until(lambda: scores(again, "dan") == [2.0, 3.0, 1.0])
         time.sleep(0.1)
         assert labels(again, query, 3) == ["right", "left", "left"]
+
+
+def test_a_page_that_waits_for_its_first_set_has_no_buttons_of_comparisons(
+    ranking: Server, open_page: Open
+) -> None:
+    page = open_page(f"{ranking.address}?who=dan")
+    page.route("**/api/take*", lambda route: route.abort())
+    page.reload()
+    page.wait_for_selector("html[data-shows=waiting]")
+    expect(page.locator("#answers")).to_be_hidden()
+    expect(page.locator("#marks")).to_be_visible()

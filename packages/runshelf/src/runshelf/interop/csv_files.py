@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runshelf.errors import DamagedFile, UserFacingError
+from runshelf.formatting import plural
 from runshelf.received_json import parse_record
 from runshelf.store.files import disk_errors
 
@@ -21,6 +22,7 @@ _SEPARATORS = ",;\t"
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DECIMAL_COMMA = re.compile(r"-?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+MOST_NAMED = 5  # line numbers in a sentence
 
 Row = dict[str, int | float | str]
 
@@ -33,12 +35,23 @@ class Csv(NamedTuple):
         rows: the rows by column name, parsed while iterating; only one iteration is possible.
         broken: line numbers, from 1, of the rows left out so far.
         names: the column names; of two equal names, the last column counts.
+        unended: the number of a last line without a newline, which is left out; 0 without one.
     """
 
     head: dict[str, Any]
     rows: Iterator[Row]
     broken: list[int]
     names: list[str]
+    unended: int
+
+    def left_out(self) -> str:
+        """Return which lines were left out and why; empty if there are none."""
+        lines = ", ".join(map(str, sorted(self.broken)[:MOST_NAMED]))
+        said = [f"{plural(len(self.broken), 'broken line')} ({lines})"] if self.broken else []
+        if self.unended:
+            why = "no newline at its end, so it may be incomplete"
+            said.append(f"its last line ({self.unended}), which has {why}")
+        return " and ".join(said)
 
 
 def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
@@ -47,8 +60,8 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
     Cells are separated by commas, semicolons or tabs, whichever makes the most columns. Spaces
     around a cell do not count. Lines that start with `#` and empty lines are skipped, but for names
     in a comment right before numbers. Rows are left out and listed as broken if they have more
-    cells than columns, lack a number in a column of `numbers`, or are incomplete at the end of the
-    file.
+    cells than columns, or lack a number in a column of `numbers`. A last line without a newline is
+    left out, too: a program may be writing it.
 
     Args:
         path: the file; it is unpacked if its name ends in `.gz`.
@@ -68,7 +81,7 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
     if all(not isinstance(_value(name, separator), str) for name in names):
         raise DamagedFile(f"`{path}` has no line of column names: its first line has only numbers")
     head = next((_head(line[1:]) for line in whole[:start] if line.startswith("#{")), {})
-    table = Csv(head, iter(()), [len(lines)] if lines[-1] else [], names)
+    table = Csv(head, iter(()), [], names, len(lines) if lines[-1] else 0)
     return table._replace(rows=_rows(table, whole, start, numbers, separator))
 
 

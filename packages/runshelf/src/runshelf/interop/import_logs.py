@@ -350,11 +350,8 @@ class _Writer:
         self._left_out[what] = self._left_out.get(what, 0) + 1
 
     def _note_broken(self, path: Path, table: Csv) -> None:
-        if table.broken:
-            lines = ", ".join(map(str, sorted(table.broken)[:5]))
-            self._notes.append(
-                f"`{path.name}`: {plural(len(table.broken), 'broken line')} ({lines})"
-            )
+        if left_out := table.left_out():
+            self._notes.append(f"`{path.name}`, left out: {left_out}")
 
 
 def _save_picture(folder: str, data: bytes) -> dict[str, Any]:

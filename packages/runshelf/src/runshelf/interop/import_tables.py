@@ -128,7 +128,7 @@ def _of_csv(path: Path) -> Table:
         texts |= {n: v for n, v in row.items() if isinstance(v, str)}
         steps = numbers.pop(axis, number)
         rows.append(_record(numbers, place, steps))
-    notes = [f"{len(table.broken)} broken lines"] if table.broken else []
+    notes = [f"left out: {left_out}"] if (left_out := table.left_out()) else []
     return Table(path, "csv", path.stem, {**texts, **table.head}, rows, notes)
 
 

@@ -62,6 +62,7 @@ from runshelf.web.subjects import (
     row_of_run,
     runs_of,
     subject_of,
+    subjects_of,
     with_parents,
 )
 from runshelf.web.templates import render, static_files, static_version
@@ -148,7 +149,7 @@ class Pages:
             csv=with_query("/table.csv", view.query(page=1)),
             most=runs_table.MOST_EXPORTED,
             reading=self._reader.reading,
-            place=str(self._reader.home),
+            place=str(self._reader.home.absolute()),
         )
 
     async def csv(self, request: Request) -> Response:
@@ -486,7 +487,7 @@ def _named(request: Request) -> Chosen:
 
 
 def _subjects(chosen: Chosen, found: list[Runs]) -> list[Subject]:
-    return [subject_of(kind, runs) for (kind, _), runs in zip(chosen, found, strict=True)]
+    return subjects_of([kind for kind, _ in chosen], found)
 
 
 def _address(kind: str, key: str) -> str:

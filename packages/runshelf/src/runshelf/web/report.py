@@ -16,7 +16,7 @@ from runshelf.web.compare_page import compare
 from runshelf.web.figures import figures
 from runshelf.web.metric_choice import choose
 from runshelf.web.parameters import ChartView
-from runshelf.web.subjects import Runs, subject_of
+from runshelf.web.subjects import Runs, subjects_of
 from runshelf.web.templates import render, style
 
 _MOST_CHARTS = 60
@@ -36,7 +36,7 @@ def report(
         view: how curves are drawn; the page number is ignored.
         cache: caches file contents and charts.
     """
-    subjects = [subject_of(kind, of) for of, kind in zip(runs, kinds, strict=True)]
+    subjects = subjects_of(kinds, runs)
     titles, rows = [subject.title for subject in subjects], [of.rows for of in runs]
     choice = choose(subjects, view, cache)
     shown = choice.metrics[:_MOST_CHARTS]

@@ -1,7 +1,8 @@
 """Subjects of pages: a group or a run has one curve in a chart and one column in a comparison."""
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, final
 
@@ -158,6 +159,18 @@ def _no_group(group: str) -> UsageError:
 
 def _runs_of_run(row: RunRow) -> Runs:
     return Runs([row], result=row.result)
+
+
+def subjects_of(kinds: Sequence[str], found: Sequence[Runs]) -> list[Subject]:
+    """Return the subject of each kind and runs; runs of one name have their ids in their titles."""
+    subjects = [subject_of(kind, runs) for kind, runs in zip(kinds, found, strict=True)]
+    titles = Counter(subject.title for subject in subjects)
+    return [
+        replace(subject, title=f"{subject.title} ({runs.rows[0].short})")
+        if subject.kind == "run" and titles[subject.title] > 1
+        else subject
+        for subject, runs in zip(subjects, found, strict=True)
+    ]
 
 
 def subject_of(kind: str, runs: Runs) -> Subject:

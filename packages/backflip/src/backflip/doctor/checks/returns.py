@@ -216,6 +216,31 @@ CHECKS = (
         says="warning",
     ),
     Check(
+        "ENV-LOST",
+        "the return ends well below its best",
+        "share of the rise of the return that is lost for 10 % of the budget, and not regained "
+        "until its end; not if ENV-END found it",
+        _ends_low,
+        ("episode_return_mean",),
+        "above",
+        "convention",
+        "Part of what the policy had learnt is gone at the end. Returns of healthy programs fall "
+        "like this, too: run more seeds, keep the best policy, and try a smaller learning rate at "
+        "the end.",
+        {
+            "steps-too-large": 0.4,
+            "too-little-exploration": 0.3,
+            "acting-and-learning-disagree": 0.2,
+            "value-targets": 0.2,
+            "unlucky-or-slow": 0.4,
+        },
+        "Stable-Baselines3 issue 324; Dohare et al. 2023",
+        limit=0.3,
+        unless="ENV-END",
+        says="remark",
+        healthy_share=0.13,  # 4 of 30 of Stable-Baselines3, all of DQN on CartPole
+    ),
+    Check(
         "ENV-WORSE",
         "the return falls below that of the untrained policy",
         "how far the return lies below the first ones, in its noise, after half the budget; of DQN "

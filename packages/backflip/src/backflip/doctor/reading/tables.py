@@ -60,8 +60,8 @@ def _repeats(rows: Sequence[Row], axis: str) -> int:
 def notes_of(path: Path, table: Csv, rows: Sequence[Row], axis: str | None) -> list[str]:
     """Return sentences about what is missing in a table, whose rows were read."""
     said = list[str]()
-    if table.broken:
-        said.append(f"`{path.name}`: {plural(len(table.broken), 'broken line')} left out")
+    if left_out := table.left_out():
+        said.append(f"`{path.name}`, left out: {left_out}")
     twice = [name for name, count in Counter(filter(None, table.names)).items() if count > 1]
     if twice:
         shown = ", ".join(f"`{name}`" for name in twice[:MOST_COLUMNS])

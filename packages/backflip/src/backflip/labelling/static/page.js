@@ -54,7 +54,7 @@ const queue = new Queue({
     else if (!queue.current && !undoing) next();
   },
   gone: () => {
-    notify("This pair is now held or answered by another person.");
+    notify("This pair is now held or answered in another tab, or by another person.");
     next();
   },
   damaged: () => notify("A clip could not be shown. It will be drawn again."),
