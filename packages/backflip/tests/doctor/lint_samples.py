@@ -410,6 +410,16 @@ def collect(buf):
         """
 import torch
 import torch.nn.functional as F
+def update(net, optimizer, obs, action, reward, nobs, gamma):
+    target = reward + gamma * net(nobs).max(1)[0]  # here
+    loss = F.mse_loss(net(obs).gather(1, action), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+        """
+import torch
+import torch.nn.functional as F
 def update(q, opt, s, a, r, s2, term):
     y = r + .99 * (1 - term) * q(s2).max(1)[0]  # here
     loss = F.mse_loss(q(s).gather(1, a).squeeze(1), y)
@@ -1194,6 +1204,26 @@ def act(q, obs, env):
     "L12": [
         """
 import numpy as np
+EPSILON = 0.1
+def act(env, q, obs):
+    if np.random.uniform() > EPSILON:  # here
+        return env.action_space.sample()
+    return int(q[obs].argmax())
+def run(env, q):
+    env.step(act(env, q, 0))
+""",
+        """
+import random
+EPS_END, DECAY = 0.05, 0.995
+def main(env, q):
+    epsilon = 1.0
+    for _ in range(100):
+        explores = random.random() < epsilon
+        env.step(0 if explores else q.best())
+        epsilon = min(EPS_END, epsilon * DECAY)  # here
+""",
+        """
+import numpy as np
 class Agent:
     def __init__(self):
         self.epsilon = 1.0
@@ -1476,6 +1506,19 @@ class Difference:
     ],
     "L18": [
         """
+import gymnasium as gym
+SEED = 42
+def train(agent, episodes):
+    env = gym.make("CartPole-v1")
+    for _ in range(episodes):
+        obs, _ = env.reset(seed=SEED)  # here
+        done = False
+        while not done:
+            obs, reward, terminated, truncated, _ = env.step(agent.act(obs))
+            done = terminated or truncated
+        agent.update()
+""",
+        """
 def reset_all(envs, seed):
     for env in envs:
         env.reset(seed=seed)  # here
@@ -1563,6 +1606,15 @@ class Agent:
 """,
     ],
     "L20": [
+        """
+import torch
+TAU = 0.005
+def soft_update(target, source, tau):
+    for t, p in zip(target.parameters(), source.parameters()):
+        t.data.copy_(tau * t.data + (1 - tau) * p.data)  # here
+def update(target_net, net):
+    soft_update(target_net, net, TAU)
+""",
         """
 import torch
 class Agent:
@@ -1823,6 +1875,14 @@ main(agent.update(1, 2, 3, 4))
     ],
     "L25": [
         """
+import torch
+def update(net, target_net, batch, gamma):
+    s, a, r, s2, done = batch
+    done = torch.as_tensor(done, dtype=torch.float32)
+    y = r + gamma * target_net(s2).max(1)[0]  # here
+    return (net(s, a) - y).pow(2).mean()
+""",
+        """
 def update(target_net, net, batch):
     s, a, r, s2, done = batch
     y = r + 0.99 * target_net(s2)  # here
@@ -1864,6 +1924,19 @@ def target(reward, next_obs, terminated, critic, discount):
 """,
     ],
     "L26": [
+        """
+def loss(log_alpha, log_prob, target_entropy):
+    alpha_loss = (log_alpha * (log_prob + target_entropy).detach()).mean()  # here
+    return alpha_loss
+""",
+        """
+import torch
+def loss(ratio, advantages, clip):
+    surr1 = ratio * advantages
+    surr2 = torch.clamp(ratio, 1 - clip, 1 + clip) * advantages
+    policy_loss = -torch.max(surr1, surr2).mean()  # here
+    return policy_loss
+""",
         """
 def update(dist, actions, advantages, optimizer):
     log_prob = dist.log_prob(actions)
@@ -2097,10 +2170,88 @@ def update(steps, train_net, target_net):
         train_net.copy_weights(target_net)  # here
 """,
     ],
+    "L36": [
+        """
+def run(env, agent, memory):
+    obs, _ = env.reset()
+    for _ in range(1000):
+        action = agent.act(obs)
+        next_obs, reward, terminated, truncated, _ = env.step(action)
+        obs = next_obs
+        memory.append((obs, action, reward, next_obs, terminated))  # here
+""",
+        """
+def run(env, agent, buffer, s, s2, r, d, a):
+    if agent.ready:
+        s = s2
+        agent.count += 1
+        buffer.add(s, a, r, s2, d)  # here
+""",
+    ],
+    "L37": [
+        """
+import numpy as np
+def learn(env, q, state, alpha, gamma):
+    action = int(q[state].argmax())
+    next_state, reward, terminated, truncated, _ = env.step(action)
+    target = reward + gamma * np.max(q[state])  # here
+    q[state, action] += alpha * (target - q[state, action])
+    return next_state
+""",
+        """
+def learn(env, table, s, a, alpha):
+    s2, r, end, _ = env.step(a)
+    table[s][a] = table[s][a] + alpha * (r + 0.95 * max(table[s]) - table[s][a])  # here
+    return s2
+""",
+    ],
+    "L38": [
+        """
+import torch
+def loss(policy, batch, advantages):
+    log_probs = policy(batch.obs).log_prob(batch.actions)
+    ratio = torch.exp(batch.old_log_probs - log_probs)  # here
+    other_ratio = (batch.old_logp - log_probs).exp()  # here
+    return ratio, other_ratio
+""",
+    ],
+    "L39": [
+        """
+import torch
+def make(actor, critic, lr):
+    actor_optimizer = torch.optim.Adam(actor.parameters(), lr=lr)
+    critic_optimizer = torch.optim.Adam(actor.parameters(), lr=lr)  # here
+    return actor_optimizer, critic_optimizer
+class Agent:
+    def __init__(self, policy_net, value_net):
+        self.policy_opt = torch.optim.Adam(value_net.parameters())  # here
+""",
+    ],
 }
 
 GOOD: dict[str, list[str]] = {
     "L01": [
+        """
+import numpy as np
+class Walk:
+    def step(self, action):
+        self.place += action
+        term, trunc = self.place >= 5, False
+        return self.place, -1.0, term, trunc, {}
+env = Walk()
+env.place = 0
+q = np.zeros(6)
+s2, r, term, trunc, _ = env.step(1)
+done = term or trunc
+target = r + 0.9 * q[s2] * (1 - done)
+def turns(env, q, obs):
+    obs, reward, term, trunc, _ = env.last()
+    if term or trunc:
+        y = reward
+    else:
+        y = reward + 0.99 * q[obs].max()
+    return y
+""",
         """
 def smooth(env, value):
     obs, reward, terminated, truncated, _ = env.step(0)
@@ -3370,6 +3521,27 @@ def act(q, obs, env):
     ],
     "L12": [
         """
+import numpy as np
+EPSILON = 0.9
+def act(env, q, obs):
+    if np.random.uniform() < EPSILON:
+        return int(q[obs].argmax())
+    return env.action_space.sample()
+class Agent:
+    def __init__(self):
+        self.epsilon = 0.5
+    def act(self, env, obs):
+        return self.best(obs) if np.random.rand() < self.epsilon else np.random.randint(4)
+    def learn(self, cap):
+        self.epsilon = self.epsilon + 0.0001 if self.epsilon < cap else cap
+        env.step(0)
+""",
+        """
+def start(epsilon):
+    epsilon = min(1.0, epsilon * 0.99)
+    return epsilon
+""",
+        """
 import random
 def act(q, obs, epsilon):
     return 0 if random.random() < epsilon else q(obs)
@@ -4215,6 +4387,18 @@ def target(reward, next_obs, terminated, critic, discount):
     "L26": [
         """
 import torch
+def loss(ratio, advantages, clip, log_alpha, log_prob, target_entropy, entropy):
+    pg_loss1 = -advantages * ratio
+    pg_loss2 = -advantages * torch.clamp(ratio, 1 - clip, 1 + clip)
+    pg_loss = torch.max(pg_loss1, pg_loss2).mean()
+    alpha_loss = -(log_alpha * (log_prob + target_entropy).detach()).mean()
+    other_alpha_loss = (log_alpha * (entropy - target_entropy).detach()).mean()
+    of_costs = ratio * advantages, torch.clamp(ratio, 1 - clip, 1 + clip) * advantages
+    cost_loss = torch.max(ratio * advantages, torch.clamp(ratio, 0.8, 1.2) * advantages).mean()
+    return pg_loss, alpha_loss, other_alpha_loss
+""",
+        """
+import torch
 def update(logp, old, adv, clip):
     ratio = (logp - old).exp()
     surr1 = ratio * adv
@@ -4503,6 +4687,66 @@ def updates(env, agent, net, target_net):
             for n in range(10):
                 if n % 2 == 0:
                     target_net.load_state_dict(net.state_dict())
+""",
+    ],
+    "L36": [
+        """
+def run(env, agent, memory, frames):
+    obs, _ = env.reset()
+    for _ in range(1000):
+        next_obs, reward, terminated, _, _ = env.step(agent.act(obs))
+        memory.append((obs, 0, reward, next_obs, terminated))
+        obs = next_obs
+        agent.learn(memory)
+def turned(env, memory, obs, next_obs, after):
+    obs = next_obs
+    next_obs = after
+    memory.append((obs, 0, 1.0, next_obs, False))
+def elsewhere(memory, obs, next_obs, flag):
+    if flag:
+        obs = next_obs
+    memory.append((obs, 0, 1.0, next_obs, False))
+def shown(obs, next_obs):
+    obs = next_obs
+    print(obs, next_obs)
+""",
+    ],
+    "L37": [
+        """
+import numpy as np
+def learn(env, q, state, alpha, gamma):
+    next_state, reward, terminated, truncated, _ = env.step(0)
+    target = reward + gamma * np.max(q[next_state]) * (1 - terminated)
+    q[state, 0] += alpha * (target - q[state, 0])
+def turned(env, q, s, alpha, gamma):
+    s2, r, end, _ = env.step(0)
+    before, s = s, s2
+    q[before, 0] += alpha * (r + gamma * np.max(q[s]) - q[before, 0])
+def planned(q, s, reward, gamma):
+    q[s, 0] = reward + gamma * np.max(q[s])
+""",
+    ],
+    "L38": [
+        """
+import torch
+def loss(policy, batch, advantages, reference_log_probs):
+    log_probs = policy(batch.obs).log_prob(batch.actions)
+    ratio = torch.exp(log_probs - batch.old_log_probs)
+    kl = torch.exp(batch.old_log_probs - log_probs) - 1 + log_probs - batch.old_log_probs
+    ratio_of_lengths = torch.exp(batch.old_length - batch.length)
+    neglog_ratio = torch.exp(batch.old_neglog_probs - batch.neglog_probs)
+    return ratio, kl, ratio_of_lengths
+""",
+    ],
+    "L39": [
+        """
+import torch
+def make(actor, critic, actor_critic, model, encoder):
+    actor_optimizer = torch.optim.Adam(actor.parameters())
+    critic_optimizer = torch.optim.Adam([*critic.parameters(), *encoder.parameters()])
+    policy_optimizer = torch.optim.Adam(actor_critic.parameters())
+    optimizer = torch.optim.Adam(actor.parameters())
+    value_optimizer = torch.optim.Adam(model.parameters())
 """,
     ],
 }

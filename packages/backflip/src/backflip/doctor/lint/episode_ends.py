@@ -326,6 +326,11 @@ def _never_true(source: Source, scope: Scope) -> set[str]:
         values.setdefault(written(cut), []).append(_never_truncates(source, scope, env))
     for target, value, _ in assignments(scope):
         values.setdefault(written(target), []).append(is_false(value))
+        match target, value:
+            case ast.Tuple(elts=[_, _, _, cut, _]), ast.Call(func=ast.Attribute(attr="last")):
+                values.setdefault(written(cut), []).append(True)  # a game of turns: it has an end
+            case _:
+                pass
     return {name for name, found in values.items() if name and all(found)}
 
 
@@ -339,22 +344,34 @@ def _never_truncates(source: Source, scope: Scope, env: ast.expr) -> bool:
         for body in source.bodies
         if isinstance(body, ast.ClassDef) and body.name in {made_by(value) for value in made}
     ]
-    return bool(made) and len(classes) == len(made) and all(map(_returns_no_truncation, classes))
+    known = {body.name for body in classes}
+    return (
+        bool(made) and {*map(made_by, made)} == known and all(map(_returns_no_truncation, classes))
+    )
 
 
 def _returns_no_truncation(body: ast.ClassDef) -> bool:
-    """Return whether every `return` of `step` has False in the place of the truncation."""
+    """Return whether every `return` of `step` has False in the place of the truncation.
+
+    It may be a name that is set to False, and to nothing else.
+    """
     returned = [
-        node.value
+        (step, node.value)
         for step in body.body
         if isinstance(step, ast.FunctionDef) and step.name == "step"
         for node in walk(step)
         if isinstance(node, ast.Return)
     ]
     return bool(returned) and all(
-        isinstance(value, ast.Tuple) and len(value.elts) == 5 and is_false(value.elts[3])
-        for value in returned
+        isinstance(value, ast.Tuple) and len(value.elts) == 5 and _is_false(step, value.elts[3])
+        for step, value in returned
     )
+
+
+def _is_false(step: ast.FunctionDef, node: ast.expr) -> bool:
+    """Return whether an expression is False, or a name that `step` sets to False alone."""
+    values = [value for target, value, _ in assignments(step) if written(target) == written(node)]
+    return is_false(node) or (bool(written(node) and values) and all(map(is_false, values)))
 
 
 def _is_made_from(value: ast.expr) -> bool:

@@ -15,13 +15,17 @@ from backflip.doctor.lint.rules import (
     frames,
     hidden_errors,
     ignored_ends,
+    inverted_ratios,
     loss_signs,
     modes,
     never_updated,
     normalising,
     open_advantages,
     open_targets,
+    optimised_networks,
     optimising,
+    overwritten_states,
+    own_state_targets,
     rewards,
     sampled_actions,
     seeds,
@@ -65,6 +69,10 @@ _FILES = (
     best_action_losses,
     endless_episodes,
     copying,
+    overwritten_states,
+    own_state_targets,
+    inverted_ratios,
+    optimised_networks,
 )
 RULES: tuple[Rule, ...] = tuple(
     sorted((rule for file in _FILES for rule in file.RULES), key=lambda rule: rule.id)

@@ -159,7 +159,7 @@ class Source:
         leaves_loop = False
         while not isinstance(node, (*FUNCTIONS, ast.Module)):
             parent = self.parents[node]
-            for one in _rest_of_block(parent, node):
+            for one in rest_of_block(parent, node):
                 yield one
                 if isinstance(one, ast.Return | ast.Raise):
                     return
@@ -209,7 +209,7 @@ class Source:
         return {scope: sorted(calls, key=lambda one: one.lineno) for scope, calls in found.items()}
 
 
-def _rest_of_block(parent: ast.AST, node: ast.AST) -> list[ast.stmt]:
+def rest_of_block(parent: ast.AST, node: ast.AST) -> list[ast.stmt]:
     """Return the statements after a statement in its block; empty for an expression."""
     for field in ("body", "orelse", "finalbody"):
         block = getattr(parent, field, None)
@@ -435,7 +435,11 @@ def is_of_next(node: ast.AST) -> bool:
 
 def _is_next(name: str) -> bool:
     state, mark = name.rstrip("_2p"), name[len(name.rstrip("_2p")) :]
-    return has_word(name, "next", "prime", "new_") or (mark in NEXT and state in STATES)
+    return (
+        has_word(name, "next", "prime", "new_")
+        or (mark in NEXT and state in STATES)
+        or (name.removeprefix("n").lstrip("_") in STATES and name.startswith("n"))
+    )
 
 
 def calls_method(call: ast.Call, name: str) -> bool:

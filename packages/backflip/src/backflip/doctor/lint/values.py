@@ -68,11 +68,12 @@ def defaults(function: Function) -> dict[str, ast.expr]:
 
 
 def default_numbers(source: Source, function: Function) -> dict[str, float]:
-    """Return the parameters that are a known number in all calls of a function."""
-    known = source.constants
+    """Return the parameters that are one known number: in all calls, and by default."""
+    known, given = source.constants, defaults(function)
     found: dict[str, float] = {}
-    for name, default in defaults(function).items():
-        values = {value_of(one, known) for one in (default, *given_for(source, function, name))}
+    for name in (one.arg for one in parameters(function) if one.arg not in ("self", "cls")):
+        default = [given[name]] if name in given else []
+        values = {value_of(one, known) for one in (*default, *given_for(source, function, name))}
         only = values.pop() if len(values) == 1 else None
         if only is not None:
             found[name] = only

@@ -11,12 +11,10 @@ from backflip.doctor.lint.source import (
     LOOPS,
     Source,
     has_word,
-    number,
-    parameters,
     walk,
     written,
 )
-from backflip.doctor.lint.values import defaults, given_for
+from backflip.doctor.lint.values import known_numbers, value_of
 
 FEWEST = 5  # env steps between two copies; the smallest that published settings use is 8
 OTHER_COUNTERS = ("episode", "epoch", "game", "iteration", "update")  # of more than env steps
@@ -67,7 +65,7 @@ def _period(source: Source, call: ast.Call) -> float | None:
                     left=ast.BinOp(left=counter, op=ast.Mod(), right=every), ops=[ast.Eq()]
                 )
             ) if not has_word(written(counter), *OTHER_COUNTERS):
-                found = _number(source, every)
+                found = value_of(every, known_numbers(source, source.function_of(every)))
             case ast.For() | ast.While():
                 few = found is not None and 1 <= found < FEWEST
                 return found if few and _steps(node) else None
@@ -87,17 +85,6 @@ def _steps(loop: ast.AST) -> bool:
         and node not in inner
         for node in walk(loop)
     )
-
-
-def _number(source: Source, node: ast.expr) -> float | None:
-    """Return the number that an expression is: a literal, a constant, or what all calls give."""
-    name, scope = written(node), source.function_of(node)
-    if isinstance(scope, FUNCTIONS) and name in {one.arg for one in parameters(scope)}:
-        default = defaults(scope).get(name)
-        given = [*given_for(source, scope, name), *([default] if default is not None else [])]
-        values = {source.constants.get(written(one), number(one)) for one in given}
-        return values.pop() if len(values) == 1 else None
-    return source.constants.get(name, number(node))
 
 
 RULES = (

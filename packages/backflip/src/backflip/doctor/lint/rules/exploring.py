@@ -4,7 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.rules.still_epsilons import is_epsilon, still_epsilons
+from backflip.doctor.lint.rules.still_epsilons import (
+    greedy_shares,
+    is_epsilon,
+    still_epsilons,
+)
 from backflip.doctor.lint.source import (
     Scope,
     Source,
@@ -20,6 +24,7 @@ from backflip.doctor.lint.source import (
 )
 from backflip.doctor.lint.values import value_of
 
+LARGEST_END = 0.5  # a larger bound may be the first value
 ATTACKS = ("attack", "adversar", "perturb", "fgsm", "pgd", "robust")  # ε is a size there
 
 
@@ -30,9 +35,10 @@ def _epsilons(source: Source) -> Iterator[Hit]:
 
 def _growing_epsilon(source: Source) -> Iterator[Hit]:
     known, sizes = _known(source), _sizes_of_attacks(source)
+    greedy = greedy_shares(source)
     for scope in source.scopes:
         for node in walk(scope):
-            if _grown(node) in sizes:
+            if _grown(node) in sizes or _grown(node).rpartition(".")[2] in greedy:
                 continue
             factor = _factor(node)
             value = None if factor is None else value_of(factor, known)
@@ -42,10 +48,28 @@ def _growing_epsilon(source: Source) -> Iterator[Hit]:
             less = None if divisor is None else value_of(divisor, known)
             if less is not None and 0 < less < 1:
                 yield Hit(node, f"ε is divided by {less:g}, so it grows")
+            if (smallest := _falls_at_once(node, known)) is not None:
+                yield Hit(node, f"ε is at most {smallest:g} from the first step on")
             added = _added(node)
             more = None if added is None else value_of(added, known)
             if more is not None and 0 < more < 1 and not _starts_at_zero(source, scope, node):
                 yield Hit(node, f"{more:g} is added to ε, so it grows")
+
+
+def _falls_at_once(node: ast.AST, known: dict[str, float]) -> float | None:
+    """Return the bound of `epsilon = min(0.05, epsilon * 0.99)`, where `max` is meant."""
+    match node:
+        case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id="min"), args=[one, two])):
+            pass
+        case _:
+            return None
+    for bound, falling in ((one, two), (two, one)):
+        factor = _beside(falling, written(target), ast.Mult)
+        share = None if factor is None else value_of(factor, known)
+        value = value_of(bound, known)
+        if is_epsilon(written(target)) and share is not None and value is not None:
+            return value if share < 1 and value < LARGEST_END else None
+    return None
 
 
 def _known(source: Source) -> dict[str, float]:

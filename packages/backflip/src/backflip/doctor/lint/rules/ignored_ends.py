@@ -123,10 +123,21 @@ def _may_say_so(name: str) -> bool:
 
 
 def _read(function: Function) -> set[str]:
-    """Return the names and keys that a function reads, also in functions inside it."""
+    """Return the names and keys that a function reads, also in functions inside it.
+
+    In `done = torch.tensor(done)` nothing is read that counts.
+    """
     found: set[str] = set()
+    converted = {
+        node
+        for target, value, _ in assignments(function)
+        for node in ast.walk(value)
+        if isinstance(target, ast.Name) and isinstance(node, ast.Name) and node.id == target.id
+    }
     for node in ast.walk(function):
         match node:
+            case ast.Name(ctx=ast.Load()) if node in converted:
+                pass
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
                 found.add(name)
             case ast.Subscript(slice=ast.Constant(value=str() as key)):

@@ -17,8 +17,10 @@ from backflip.doctor.lint.source import (
     written,
 )
 
-REDUCED = ("mean", "sum", "squeeze", "flatten")  # functions and methods that keep a sign
+# Functions and methods that keep a sign.
+REDUCED = ("mean", "sum", "squeeze", "flatten", "reduce_mean", "reduce_sum")
 SMALLEST = ("min", "minimum")
+LARGEST = ("max", "maximum")
 LIKELIHOODS = ("log_prob", "logprob", "logp", "log_pi", "logpi", "ratio")
 CREDITS = ("advantage", "adv", "gae", "returns", "td_error", "delta", "rewards_to_go")
 # In names of what has the other sign, or another meaning.
@@ -46,7 +48,11 @@ def _loss_signs(source: Source) -> Iterator[Hit]:
             if not has_word(last_word(target), "loss") or written(target) in turned:
                 continue
             parts = list(terms(value, _sign_of(statement)))
-            if any(_raises_credit(one, values) for one in parts):
+            if any(_takes_the_larger(one, values) for one in parts):
+                yield Hit(statement, "the larger of two surrogates is taken, so nothing is clipped")
+            elif any(_raises_temperature(one) for one in parts):
+                yield Hit(statement, "the temperature rises where the entropy is above its target")
+            elif any(_raises_credit(one, values) for one in parts):
                 yield Hit(statement, "the loss falls where actions with an advantage get rarer")
             elif _lowers_entropy(parts, values):
                 yield Hit(statement, "the entropy is added to the loss, so the policy loses it")
@@ -128,6 +134,36 @@ def _unreduced(node: ast.expr) -> ast.expr:
         else:
             break
     return node
+
+
+def _takes_the_larger(term: Term, values: Values) -> bool:
+    """Return whether a term is `-max(ratio * advantage, clipped * advantage)`."""
+    match term.factors:
+        case [ast.Call(args=[one, other]) as call] if last_word(call.func) in LARGEST:
+            return term.sign < 0 and all(_is_surrogate(part, values) for part in (one, other))
+        case _:
+            return False
+
+
+def _raises_temperature(term: Term) -> bool:
+    """Return whether a term is `log_alpha * (log_prob + target_entropy)`, with this sign."""
+    if term.sign < 0 or len(term.factors) != 2:
+        return False
+    for alpha, gap in (term.factors, term.factors[::-1]):
+        plain = _undetached(gap)
+        if has_word(written(alpha), "alpha") and isinstance(plain, ast.BinOp):
+            names = [*map(written, (plain.left, plain.right))]
+            logs = any(has_word(one, *LIKELIHOODS) for one in names)
+            return isinstance(plain.op, ast.Add) and logs and any("entropy" in x for x in names)
+    return False
+
+
+def _undetached(node: ast.expr) -> ast.expr:
+    match node:
+        case ast.Call(func=ast.Attribute(value=inner, attr="detach")):
+            return inner
+        case _:
+            return node
 
 
 def _raises_credit(term: Term, values: Values) -> bool:

@@ -16,10 +16,10 @@ from backflip.doctor.lint.source import (
     has_word,
     last_word,
     names_in,
-    number,
     walk,
     written,
 )
+from backflip.doctor.lint.values import value_of
 
 VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "SubprocVecEnv", "DummyVecEnv")
 METHODS = ("reset", "step")
@@ -85,7 +85,8 @@ def _are_equal(seeds: ast.expr) -> bool:
 def _equal_episodes(source: Source) -> Iterator[Hit]:
     """Find loops that learn, and begin each episode with the seed `env.reset(seed=42)`."""
     for call in source.calls_of.get("reset", ()):
-        if number(argument(call, "seed")) is None:
+        seed = argument(call, "seed")
+        if seed is None or value_of(seed, source.constants) is None:
             continue
         loop = source.parents[call]
         while not isinstance(loop, (*LOOPS, *FUNCTIONS, ast.Module)):

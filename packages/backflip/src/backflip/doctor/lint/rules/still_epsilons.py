@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
@@ -12,24 +13,85 @@ from backflip.doctor.lint.source import (
     has_word,
     last_word,
     parameters,
+    rest_of_block,
     unconverted,
     written,
 )
 from backflip.doctor.lint.values import defaults, given_for, known_numbers, value_of
 
+# Draws that can make an action random.
+DRAWS = (
+    *("random", "rand", "randn", "randint", "randrange", "integers", "choice", "choices"),
+    *("uniform", "normal", "sample", "multinomial", "categorical", "gumbel", "standard_normal"),
+)
 UNIFORM = ("random", "rand", "uniform", "random_sample")
 LARGE = 0.5  # share of random actions; with more of them, few episodes show what was learned
 
 
+class Choice(NamedTuple):
+    """A choice by chance between two ways to act.
+
+    Attributes:
+        node: the comparison of a random number with ε.
+        name: that of ε.
+        below: the code for a random number below ε.
+        above: the code for one above it.
+    """
+
+    node: ast.AST
+    name: str
+    below: list[ast.AST]
+    above: list[ast.AST]
+
+    @property
+    def is_greedy_below(self) -> bool:
+        """Whether ε is the share of greedy actions: only the code above it draws."""
+        return any(map(draws_at_random, self.above)) and not any(map(draws_at_random, self.below))
+
+
 def still_epsilons(source: Source) -> Iterator[Hit]:
-    """Find `random() < epsilon` where ε is one large number in the whole program."""
+    """Find an ε that is one number in the whole program, with which most actions are random."""
     if not steps_an_environment(source):
         return
+    for choice in choices(source):
+        value = _only_value(source, choice.name.rpartition(".")[2])
+        if value is None or not 0 < value <= 1:
+            continue
+        share = 1.0 - value if choice.is_greedy_below else value
+        if share >= LARGE:
+            side = "above" if choice.is_greedy_below else "below"
+            seen = f"`{choice.name}` stays {value:g}, and actions are random {side} it"
+            yield Hit(choice.node, seen)
+
+
+def greedy_shares(source: Source) -> set[str]:
+    """Return the last words of names of ε that are shares of greedy actions."""
+    return {one.name.rpartition(".")[2] for one in choices(source) if one.is_greedy_below}
+
+
+def choices(source: Source) -> Iterator[Choice]:
+    """Yield the branches of a program whose test compares a random number with ε."""
     for node in source.nodes:
-        name = _compared(node)
-        value = _only_value(source, name.rpartition(".")[2]) if is_epsilon(name) else None
-        if value is not None and LARGE <= value <= 1:
-            yield Hit(node, f"`{name}` is {value:g}, and nothing lowers it")
+        if not isinstance(node, ast.If | ast.IfExp):
+            continue
+        name, is_less = _compared(node.test)
+        if not is_epsilon(name):
+            continue
+        if isinstance(node, ast.IfExp):
+            branches: tuple[list[ast.AST], list[ast.AST]] = ([node.body], [node.orelse])
+        else:
+            branches = [*node.body], [*(node.orelse or rest_of_block(source.parents[node], node))]
+        below, above = branches if is_less else branches[::-1]
+        yield Choice(node.test, name, below, above)
+
+
+def draws_at_random(node: ast.AST) -> bool:
+    """Return whether code draws a random number, or calls what is named so."""
+    calls = (one for one in ast.walk(node) if isinstance(one, ast.Call))
+    return any(
+        last_word(one.func) in DRAWS or has_word(last_word(one.func), "random", "explor")
+        for one in calls
+    )
 
 
 def steps_an_environment(source: Source) -> bool:
@@ -40,19 +102,26 @@ def steps_an_environment(source: Source) -> bool:
     )
 
 
-def _compared(node: ast.AST) -> str:
-    """Return the name that a random number is smaller than; empty for other code."""
-    match node:
+def _compared(test: ast.expr) -> tuple[str, bool]:
+    """Return the name that a random number is compared with, and whether it must be smaller."""
+    match test:
         case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE()], comparators=[right]):
-            draw, bound = left, right
+            small, large = left, right
         case ast.Compare(left=left, ops=[ast.Gt() | ast.GtE()], comparators=[right]):
-            draw, bound = right, left
+            small, large = right, left
         case _:
-            return ""
-    plain = unconverted(draw)
+            return "", False
+    return (
+        (written(large), True)
+        if _is_uniform(small)
+        else ((written(small), False) if _is_uniform(large) else ("", False))
+    )
+
+
+def _is_uniform(node: ast.expr) -> bool:
+    plain = unconverted(node)
     plain = plain.value if isinstance(plain, ast.Subscript) else plain
-    is_draw = isinstance(plain, ast.Call) and last_word(plain.func) in UNIFORM
-    return written(bound) if is_draw else ""
+    return isinstance(plain, ast.Call) and last_word(plain.func) in UNIFORM
 
 
 def _only_value(source: Source, last: str) -> float | None:

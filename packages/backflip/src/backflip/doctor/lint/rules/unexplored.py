@@ -5,7 +5,11 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.choosing import CHOOSERS
-from backflip.doctor.lint.rules.still_epsilons import is_epsilon, steps_an_environment
+from backflip.doctor.lint.rules.still_epsilons import (
+    DRAWS,
+    is_epsilon,
+    steps_an_environment,
+)
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Function,
@@ -22,11 +26,6 @@ from backflip.doctor.lint.source import (
 BEST = ("argmax", "argmax_", "nanargmax")
 LARGEST = ("max", "amax", "reduce_max", "nanmax")
 FITS = ("fit", "train_on_batch", "backward", "apply_gradients", "minimize", "update")
-# Draws that can make an action random.
-DRAWS = (
-    *("random", "rand", "randn", "randint", "randrange", "integers", "choice", "choices"),
-    *("uniform", "normal", "sample", "multinomial", "categorical", "gumbel", "standard_normal"),
-)
 MEMORIES = ("memory", "buffer", "replay", "batch", "experience", "transitions", "history")
 MAKERS = ("tensorflow", "keras", "tf")  # their draws make weights
 # In names of programs that explore in another way.
