@@ -2108,6 +2108,15 @@ def loss(q_net, obs, reward, next_q, gamma):
 def play(env, agent):
     obs, _ = env.reset()
     done, total = False, 0.0
+    while not done:
+        obs, reward, done, _, info = env.step(agent.act(obs))  # here
+        total += reward
+    return total
+""",
+        """
+def play(env, agent):
+    obs, _ = env.reset()
+    done, total = False, 0.0
     while not done:  # here
         action = agent.act(obs)
         agent.remember(obs, action, done)
@@ -2152,7 +2161,7 @@ class Net:
 def play(env, train_net, target_net, period):
     step, done = 0, False
     while not done:
-        obs, reward, done, _, _ = env.step(train_net.act())
+        obs, reward, done, *_ = env.step(train_net.act())
         step += 1
         if step % period == 0:
             target_net.copy_weights(train_net)  # here
@@ -4609,6 +4618,38 @@ def next_best(q_net, next_obs, target_prediction):
     ],
     "L34": [
         """
+class Corridor:
+    def step(self, action):
+        self.place += 1
+        return self.place, 0.0, self.place > 3, False, {}
+def walk(agent):
+    env = Corridor()
+    done = False
+    while not done:
+        obs, reward, done, _, info = env.step(agent.act())
+def cut(env, agent, limit):
+    done, steps = False, 0
+    while not done:
+        obs, reward, done, _, info = env.step(agent.act())
+        steps += 1
+        if steps == limit:
+            break
+def both(env, agent):
+    terminated = truncated = False
+    while not terminated and not truncated:
+        obs, reward, terminated, truncated, _ = env.step(agent.act())
+def limited(env, agent, limit):
+    done, steps = False, 0
+    while not done:
+        obs, reward, dead, _, info = env.step(agent.act())
+        steps += 1
+        done = dead or steps == limit
+def counted(env, agent, cost):
+    done = False
+    while not done:
+        obs, reward, cost, done, _ = env.step(agent.act())
+""",
+        """
 def play(env, agent):
     terminal = False
     while not terminal:
@@ -4620,7 +4661,7 @@ def play(env, agent, shared):
     obs, _ = env.reset()
     done = False
     while not done:
-        obs, reward, done, _, _ = env.step(agent.act(obs))
+        obs, reward, done, *_ = env.step(agent.act(obs))
     ended = False
     while not ended:
         if agent.is_tired():

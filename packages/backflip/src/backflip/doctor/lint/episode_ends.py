@@ -323,7 +323,7 @@ def _never_true(source: Source, scope: Scope) -> set[str]:
     values: dict[str, list[bool]] = {}
     for ended, cut, env in _steps(scope):
         values.setdefault(written(ended), []).append(False)
-        values.setdefault(written(cut), []).append(_never_truncates(source, scope, env))
+        values.setdefault(written(cut), []).append(never_truncates(source, scope, env))
     for target, value, _ in assignments(scope):
         values.setdefault(written(target), []).append(is_false(value))
         match target, value:
@@ -334,7 +334,7 @@ def _never_true(source: Source, scope: Scope) -> set[str]:
     return {name for name, found in values.items() if name and all(found)}
 
 
-def _never_truncates(source: Source, scope: Scope, env: ast.expr) -> bool:
+def never_truncates(source: Source, scope: Scope, env: ast.expr) -> bool:
     """Return whether an environment is of a class of this file that never cuts an episode."""
     name = written(env)
     bodies = source.bodies if "." in name else [scope, source.tree]

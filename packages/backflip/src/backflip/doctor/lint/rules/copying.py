@@ -16,7 +16,7 @@ from backflip.doctor.lint.source import (
 )
 from backflip.doctor.lint.values import known_numbers, value_of
 
-FEWEST = 5  # env steps between two copies; the smallest that published settings use is 8
+FEWEST = 5  # env steps between two copies; DRLinter copies every 25, and wrongly every 2
 OTHER_COUNTERS = ("episode", "epoch", "game", "iteration", "update")  # of more than env steps
 STARTS = ("__init__", "reset", "setup", "load", "restore", "build", "init")
 

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.episode_ends import never_truncates
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     Scope,
@@ -19,6 +20,38 @@ LEAVES = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 
 
 def _endless_episodes(source: Source) -> Iterator[Hit]:
+    yield from _without_a_step(source)
+    yield from _ignored_limits(source)
+
+
+def _ignored_limits(source: Source) -> Iterator[Hit]:
+    """Find `while not done: obs, reward, done, _, info = env.step(action)`."""
+    for scope in source.scopes:
+        for loop in walk(scope):
+            if not isinstance(loop, ast.While) or _leaves(loop):
+                continue
+            for target, value, statement in assignments(loop):
+                match target, value:
+                    case (
+                        ast.Tuple(elts=[_, _, ended, ast.Name(id=cut), _]),
+                        ast.Call(func=ast.Attribute(value=env, attr="step")),
+                    ) if cut.startswith("_") and {written(ended)} == _ends(loop.test):
+                        if has_word(written(env), "env") and not never_truncates(
+                            source, scope, env
+                        ):
+                            seen = f"`{cut}` is the time limit's end, and the loop goes on"
+                            yield Hit(statement, seen)
+                    case _:
+                        pass
+
+
+def _leaves(loop: ast.While) -> bool:
+    """Return whether a loop has a way out beside its test."""
+    return _has_break(loop) or any(isinstance(node, LEAVES) for node in ast.walk(loop))
+
+
+def _without_a_step(source: Source) -> Iterator[Hit]:
+    """Find `while not done:` with nothing in it that sets `done`."""
     for scope in source.scopes:
         for loop in walk(scope):
             if not isinstance(loop, ast.While):
@@ -51,9 +84,8 @@ def _are_plain(scope: Scope, names: set[str]) -> bool:
 
 def _can_end(source: Source, loop: ast.While, ends: set[str]) -> bool:
     """Return whether something in a loop can end it: it sets a name, leaves, or lets others do."""
-    if any(isinstance(node, LEAVES) or _stores(node, ends) for node in ast.walk(loop)):
-        return True
-    return _has_break(loop) or _is_shared(source, ends)
+    sets = any(_stores(node, ends) for node in ast.walk(loop))
+    return sets or _leaves(loop) or _is_shared(source, ends)
 
 
 def _stores(node: ast.AST, names: set[str]) -> bool:
@@ -89,10 +121,12 @@ RULES = (
         "L34",
         "an episode that never ends",
         "The loop runs until the episode is over, but no step of the environment is taken in it, "
-        "or what the step says of the end has another name.",
+        "what the step says of the end has another name, or the end of a time limit is ignored: "
+        "then a policy that never fails keeps the program in one episode.",
         "Step the environment in the loop: `obs, reward, terminated, truncated, info = "
         "env.step(action)`, and `done = terminated or truncated`.",
-        "DRLinter, arXiv:2101.00135, `Missing stepping the environment`",
+        "DRLinter, arXiv:2101.00135, `Missing stepping the environment`; Gymnasium, migration "
+        "guide",
         _endless_episodes,
     ),
 )

@@ -77,12 +77,16 @@ def choices(source: Source) -> Iterator[Choice]:
         name, is_less = _compared(node.test)
         if not is_epsilon(name):
             continue
-        if isinstance(node, ast.IfExp):
-            branches: tuple[list[ast.AST], list[ast.AST]] = ([node.body], [node.orelse])
-        else:
-            branches = [*node.body], [*(node.orelse or rest_of_block(source.parents[node], node))]
-        below, above = branches if is_less else branches[::-1]
+        holds, fails = _branches(source, node)
+        below, above = (holds, fails) if is_less else (fails, holds)
         yield Choice(node.test, name, below, above)
+
+
+def _branches(source: Source, node: ast.If | ast.IfExp) -> tuple[list[ast.AST], list[ast.AST]]:
+    """Return the code that runs if a test holds, and if it fails: without `else`, what follows."""
+    if isinstance(node, ast.IfExp):
+        return [node.body], [node.orelse]
+    return [*node.body], [*(node.orelse or rest_of_block(source.parents[node], node))]
 
 
 def draws_at_random(node: ast.AST) -> bool:
@@ -111,11 +115,9 @@ def _compared(test: ast.expr) -> tuple[str, bool]:
             small, large = right, left
         case _:
             return "", False
-    return (
-        (written(large), True)
-        if _is_uniform(small)
-        else ((written(small), False) if _is_uniform(large) else ("", False))
-    )
+    if _is_uniform(small):
+        return written(large), True
+    return (written(small), False) if _is_uniform(large) else ("", False)
 
 
 def _is_uniform(node: ast.expr) -> bool:

@@ -31,7 +31,7 @@ MAKERS = ("tensorflow", "keras", "tf")  # their draws make weights
 # In names of programs that explore in another way.
 OTHER_WAYS = (
     *("eps", "explor", "noise", "noisy", "ucb", "boltzmann", "softmax", "temperature", "thompson"),
-    *("bonus", "curios", "optimis", "optimiz_init", "dropout", "behavio", "teacher", "expert"),
+    *("bonus", "curios", "optimistic", "dropout", "behavio", "teacher", "expert"),
 )
 
 
