@@ -31,18 +31,21 @@ def _ignored_limits(source: Source) -> Iterator[Hit]:
             if not isinstance(loop, ast.While) or _leaves(loop):
                 continue
             for target, value, statement in assignments(loop):
-                match target, value:
-                    case (
-                        ast.Tuple(elts=[_, _, ended, ast.Name(id=cut), _]),
-                        ast.Call(func=ast.Attribute(value=env, attr="step")),
-                    ) if cut.startswith("_") and {written(ended)} == _ends(loop.test):
-                        if has_word(written(env), "env") and not never_truncates(
-                            source, scope, env
-                        ):
-                            seen = f"`{cut}` is the time limit's end, and the loop goes on"
-                            yield Hit(statement, seen)
-                    case _:
-                        pass
+                env = _stepped(target, value, _ends(loop.test))
+                if env is not None and not never_truncates(source, scope, env):
+                    yield Hit(statement, "the end of a time limit is ignored, and the loop goes on")
+
+
+def _stepped(target: ast.expr, value: ast.expr, ends: set[str]) -> ast.expr | None:
+    """Return the environment whose step keeps the tested end alone; None for other statements."""
+    match target, value:
+        case (
+            ast.Tuple(elts=[_, _, ended, ast.Name(id=cut), _]),
+            ast.Call(func=ast.Attribute(value=env, attr="step")),
+        ) if cut.startswith("_") and {written(ended)} == ends:
+            return env if has_word(written(env), "env") else None
+        case _:
+            return None
 
 
 def _leaves(loop: ast.While) -> bool:
