@@ -328,7 +328,7 @@ def _never_true(source: Source, scope: Scope) -> set[str]:
         values.setdefault(written(target), []).append(is_false(value))
         match target, value:
             case ast.Tuple(elts=[_, _, _, cut, _]), ast.Call(func=ast.Attribute(attr="last")):
-                values.setdefault(written(cut), []).append(True)  # a game of turns: it has an end
+                values.setdefault(written(cut), []).append(True)  # PettingZoo: games end
             case _:
                 pass
     return {name for name, found in values.items() if name and all(found)}

@@ -402,18 +402,19 @@ def _adds_a_share(node: ast.AST) -> bool:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return False
     for plain, product in ((node.left, node.right), (node.right, node.left)):
-        if not _is_product(plain) and any(map(_is_usual_discount, _factors(product))):
+        if not is_product(plain) and any(map(_is_usual_discount, _factors(product))):
             return True
     return False
 
 
-def _is_product(node: ast.expr) -> bool:
+def is_product(node: ast.expr) -> bool:
+    """Return whether code is a product."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
 def _factors(node: ast.expr) -> list[ast.expr]:
     """Return the factors of a product; empty for anything else."""
-    if not (isinstance(node, ast.BinOp) and _is_product(node)):
+    if not (isinstance(node, ast.BinOp) and is_product(node)):
         return []
     sides = node.left, node.right
     return [one for side in sides for one in (_factors(side) or [side])]
@@ -445,6 +446,15 @@ def _is_next(name: str) -> bool:
 def calls_method(call: ast.Call, name: str) -> bool:
     """Return whether a call is of a method with this name."""
     return isinstance(call.func, ast.Attribute) and call.func.attr == name
+
+
+def steps_environment(node: ast.AST) -> bool:
+    """Return whether code is `env.step(...)`, of anything with `env` in its name."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=owner, attr="step")):
+            return has_word(written(owner), "env")
+        case _:
+            return False
 
 
 def made_by(value: ast.expr) -> str:

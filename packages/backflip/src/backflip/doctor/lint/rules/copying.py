@@ -11,6 +11,7 @@ from backflip.doctor.lint.source import (
     LOOPS,
     Source,
     has_word,
+    steps_environment,
     walk,
     written,
 )
@@ -77,14 +78,7 @@ def _period(source: Source, call: ast.Call) -> float | None:
 def _steps(loop: ast.AST) -> bool:
     """Return whether a loop steps an environment itself."""
     inner = {one for part in walk(loop) if isinstance(part, LOOPS) for one in ast.walk(part)}
-    return any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "step"
-        and has_word(written(node.func.value), "env")
-        and node not in inner
-        for node in walk(loop)
-    )
+    return any(steps_environment(node) and node not in inner for node in walk(loop))
 
 
 RULES = (

@@ -59,7 +59,9 @@ def _growing_epsilon(source: Source) -> Iterator[Hit]:
 def _falls_at_once(node: ast.AST, known: dict[str, float]) -> float | None:
     """Return the bound of `epsilon = min(0.05, epsilon * 0.99)`, where `max` is meant."""
     match node:
-        case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id="min"), args=[one, two])):
+        case ast.Assign(
+            targets=[target], value=ast.Call(func=ast.Name(id="min"), args=[one, two])
+        ) if is_epsilon(written(target)):
             pass
         case _:
             return None
@@ -67,7 +69,7 @@ def _falls_at_once(node: ast.AST, known: dict[str, float]) -> float | None:
         factor = _beside(falling, written(target), ast.Mult)
         share = None if factor is None else value_of(factor, known)
         value = value_of(bound, known)
-        if is_epsilon(written(target)) and share is not None and value is not None:
+        if share is not None and value is not None:
             return value if share < 1 and value < LARGEST_END else None
     return None
 

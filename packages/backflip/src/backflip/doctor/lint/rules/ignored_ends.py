@@ -13,6 +13,7 @@ from backflip.doctor.lint.source import (
     discounts,
     has_word,
     is_of_next,
+    is_product,
     names_in,
     number,
     parameters,
@@ -184,14 +185,10 @@ def _discounts_next(node: ast.AST, of_next: set[str]) -> bool:
         case ast.BinOp(op=ast.Mult()) if discounts(node):
             return _has_next(node, of_next)
         case ast.BinOp(left=left, op=ast.Add(), right=right) if discounts(node):
-            products = (one for one in (left, right) if _is_product(one))
+            products = (one for one in (left, right) if is_product(one))
             return any(_has_next(one, of_next) and not discounts(one) for one in products)
         case _:
             return False
-
-
-def _is_product(node: ast.expr) -> bool:
-    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
 def _has_next(node: ast.expr, of_next: set[str]) -> bool:

@@ -14,6 +14,7 @@ from backflip.doctor.lint.source import (
     last_word,
     parameters,
     rest_of_block,
+    steps_environment,
     unconverted,
     written,
 )
@@ -100,10 +101,7 @@ def draws_at_random(node: ast.AST) -> bool:
 
 def steps_an_environment(source: Source) -> bool:
     """Return whether a program has the loop in which an agent meets its environment."""
-    return any(
-        isinstance(call.func, ast.Attribute) and has_word(written(call.func.value), "env")
-        for call in source.calls_of.get("step", ())
-    )
+    return any(map(steps_environment, source.calls_of.get("step", ())))
 
 
 def _compared(test: ast.expr) -> tuple[str, bool]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.rules.still_epsilons import steps_an_environment
 from backflip.doctor.lint.rules.targets import TARGETS
-from backflip.doctor.lint.rules.weight_copies import Copy, copied, copiers, reads_of
+from backflip.doctor.lint.rules.weight_copies import Copy, copied, copiers, is_used
 from backflip.doctor.lint.source import (
     Function,
     Source,
@@ -24,7 +24,7 @@ def uncalled_copies(source: Source) -> Iterator[Hit]:
     if not steps_an_environment(source) or _fills_elsewhere(source):
         return
     for name, (function, copy) in copiers(source).items():
-        if not has_word(name, *NAMES) or reads_of(source, name) or function.decorator_list:
+        if not has_word(name, *NAMES) or is_used(source, name) or function.decorator_list:
             continue
         if has_word(copy.into, *TARGETS) or _is_of_targets(source, function, copy):
             yield Hit(function, f"`{name}` is never called, so the target network stays as it was")
@@ -36,7 +36,7 @@ def _fills_elsewhere(source: Source) -> bool:
         copy = copied(source, call)
         if copy is not None and has_word(copy.into, *TARGETS):
             uncalled = getattr(source.function_of(call), "name", "")
-            if not (uncalled and uncalled in copiers(source) and not reads_of(source, uncalled)):
+            if not (uncalled and uncalled in copiers(source) and not is_used(source, uncalled)):
                 return True
         if has_word(last_word(call.func), "soft_update", "polyak", "ema", "lerp", "incremental"):
             return True

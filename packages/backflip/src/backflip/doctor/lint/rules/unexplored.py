@@ -103,7 +103,7 @@ def _bootstraps_the_best(source: Source) -> bool:
 
 
 def _draws_actions(source: Source, scope: ast.AST) -> bool:
-    """Return whether code draws at random what is no minibatch and no first weight."""
+    """Return whether code draws random numbers, beside minibatches and initial weights."""
     return any(
         isinstance(node, ast.Call)
         and last_word(node.func) in DRAWS

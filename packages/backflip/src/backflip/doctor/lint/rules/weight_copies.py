@@ -123,7 +123,7 @@ def _replaced(name: str, stands_for: dict[str, str]) -> str:
     return stands_for.get(first, first) + dot + rest
 
 
-def reads_of(source: Source, name: str) -> bool:
+def is_used(source: Source, name: str) -> bool:
     """Return whether a program names a function: it calls it, hands it on, or has it as text."""
     return any(
         (isinstance(node, ast.Name | ast.Attribute) and name in names_in(node))
