@@ -12,6 +12,7 @@ from backflip.labelling import answer_history, label_queue
 from backflip.labelling.label_queue import AHEAD, LabelQueue, checked_name
 from backflip.labelling.leases import LEASE_SECONDS
 from backflip.labelling.refused import Refused
+from backflip.labelling.tally import labels_per_minute_without_waiting
 from backflip.preferences.films import Film
 from backflip.preferences.labels import LabelStore, NewQuery
 
@@ -484,6 +485,18 @@ def test_rate_excludes_breaks(store, queue, clock):
         clock.seconds += gap
         give(queue, query)
     assert queue.tally("me").per_minute == pytest.approx(20.0)
+
+
+def test_rate_without_waiting_is_that_of_the_median_answer(store, queue, clock):
+    """Gaps of 3, 3 and 14 seconds: the person waited for a pair before the last answer."""
+    ask(store, 4)
+    taken(queue)
+    assert labels_per_minute_without_waiting(store) is None
+    for query, gap in ((1, 0.0), (2, 3.0), (3, 3.0), (4, 14.0)):
+        clock.seconds += gap
+        give(queue, query)
+    assert labels_per_minute_without_waiting(store) == pytest.approx(20.0)
+    assert queue.tally("me").per_minute == pytest.approx(9.0)
 
 
 def test_one_answer_has_no_rate(store, queue):

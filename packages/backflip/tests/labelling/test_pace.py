@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.modules import module_at
 
-from backflip.labelling.pace import open_pairs_allowed
+from backflip.labelling.pace import open_pairs_allowed, pairs_for_a_phase
 
 simulated = module_at("benchmarks/pace.py")
 
@@ -32,6 +32,21 @@ def test_by_hand(unanswered, newest, seconds, per_minute, people, starts):
         newest, phase_seconds=seconds, per_minute=per_minute, people=people
     )
     assert (unanswered <= allowed) is starts
+
+
+@pytest.mark.parametrize(
+    ("seconds", "per_minute", "people", "pairs"),
+    [
+        (0.0, None, 1, 4),  # what one person holds
+        (30.0, 20.0, 1, 4 + 10),
+        (30.1, 20.0, 1, 4 + 11),  # rounded up
+        (30.0, 20.0, 3, 12 + 10),  # the rate is that of all people together
+        (30.0, 20.0, 0, 10),
+    ],
+)
+def test_pairs_for_a_phase_by_hand(seconds, per_minute, people, pairs):
+    found = pairs_for_a_phase(phase_seconds=seconds, per_minute=per_minute, people=people)
+    assert found == pairs
 
 
 @given(st.integers(0, 99), st.integers(0, 99), st.floats(0, 1e6), st.floats(0.1, 600))
@@ -68,3 +83,18 @@ def test_rule_that_never_waits_fails_these_measures():
     slow = run(simulated.never_wait, visits, 300.0)
     assert slow.overdue > 10
     assert slow.most_in_a_row > 10
+
+
+@pytest.mark.medium
+def test_a_person_who_stays_has_a_pair_although_phases_are_long():
+    def ready(seconds, *, sooner):
+        stays = [(0.0, simulated.DAY)]
+        end = simulated.Simulation(
+            simulated.ours, stays, 150, 20, seconds, 3.0, draw_seconds=0.5, sooner=sooner
+        ).run()
+        assert (end.answered, end.done) == (150, 20)
+        return 1 - end.person_waited / end.attended
+
+    assert ready(20.0, sooner=True) > 0.9
+    assert ready(20.0, sooner=False) < 0.8
+    assert ready(10.0, sooner=True) > 0.97

@@ -42,7 +42,7 @@ def run(tmp_path, store):
         store=store,
         drawer=Drawer(),
         phases=4,
-        rounds=[40, 12, 8, 0],
+        due_after=[40, 12, 8, 0].__getitem__,
         budget=60,
         say=lambda note: None,
         wait=lambda what: None,
@@ -161,3 +161,32 @@ def test_run_finishes_without_a_film_if_none_can_be_drawn(run, page):
     answers.set_status("evaluating", phase=4)
     answers.set_status("finished", result="done")
     assert (status_of(run).film, status_of(run).doing) == (None, "finished")
+
+
+@pytest.fixture
+def seconds(monkeypatch):
+    """Return a function that sets the seconds since the first phase started."""
+    clock = {"now": 1000.0}
+    monkeypatch.setattr("time.monotonic", lambda: clock["now"])
+    return lambda passed: clock.update(now=1000.0 + passed)
+
+
+def test_people_who_would_wait_want_more_queries(run, store, page, seconds, monkeypatch):
+    answers = PeopleAnswers(run, page)
+    monkeypatch.setattr(answers.queue, "active_people", lambda: people)
+    people = 1
+    asked = ask(store, 40, 0)
+    per_minute = "backflip.labelling.people_source.labels_per_minute_without_waiting"
+    monkeypatch.setattr(per_minute, lambda store: 20.0)
+    assert answers.queries_wanted() == 0, "no phase has been measured"
+    answer(store, asked[:36])
+    answers.wait_for_labels(40)
+    seconds(30.0)
+    assert answers.queries_wanted() == 4 + 10 - 4, "ten are answered in 30 s, and four are open"
+    people = 2
+    assert answers.queries_wanted() == 8 + 10 - 4
+    people = 0
+    assert answers.queries_wanted() == 0, "nobody would wait"
+    people = 1
+    seconds(1.0)
+    assert answers.queries_wanted() == 1, "one is answered in a second"

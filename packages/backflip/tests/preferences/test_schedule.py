@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backflip.preferences.schedule import fresh_schedule, label_schedule, queries_due
+from backflip.preferences.schedule import Due, fresh_schedule, label_schedule, queries_due
 
 LABELS, PHASES = st.integers(1, 2000), st.integers(1, 100)
 
@@ -89,3 +89,47 @@ def test_three_rounds_by_hand():
     assert queries_due(100, 3, 1, 0.12, learns_first=True) == ([0, 28, 72], [0, 6, 6])
     exploring = queries_due(100, 3, 1, 0.12, learns_first=True, explores_first=True)
     assert exploring == ([0, 22, 78], [0, 0, 12])
+
+
+def test_queries_of_the_last_rounds_come_sooner():
+    due = Due([10, 3, 5, 4, 2, 1], fresh=[0, 1, 1, 0, 2, 1])  # others: 10 2 4 4 0 0
+    assert due.sooner(1, 5) == Due([10, 5, 5, 2, 2, 1], due.fresh)
+    assert due.sooner(1, 8) == Due([10, 8, 4, 0, 2, 1], due.fresh)
+    assert due.sooner(1, 99).every[1] == 9, "at most three times as many"
+    assert due.sooner(2, 99).every == [10, 3, 9, 0, 2, 1], "no more are left"
+    assert due.sooner(3, 99) == due, "no round that follows has any but fresh pairs"
+    assert due.sooner(4, 3) == Due([10, 3, 5, 4, 3, 0], [0, 1, 1, 0, 3, 0])
+    assert due.sooner(5, 99) == due.sooner(6, 99) == due, "no round follows"
+    assert due.sooner(1, 3) == due.sooner(1, 0) == due
+    assert due.with_at_least(1, 99).every == [10, 11, 1, 0, 2, 1]
+
+
+def test_a_round_without_queries_stays_so():
+    due = Due([10, 0, 5], fresh=[0, 0, 1])
+    assert due.sooner(1, 5) == due.with_at_least(1, 5) == due
+
+
+def test_sets_stay_whole_when_they_come_sooner():
+    due = Due([6, 6, 6, 3], fresh=[0] * 4)
+    assert due.sooner(1, 11, unit=3).every == [6, 9, 6, 0]
+    assert due.sooner(1, 8, unit=3) == due
+
+
+@given(
+    labels=LABELS,
+    phases=st.integers(2, 100),
+    unit=st.integers(1, 10),
+    wanted=st.lists(st.integers(0, 300), min_size=3, max_size=3),
+)
+def test_no_query_is_lost_or_added_when_some_come_sooner(labels, phases, unit, wanted):
+    planned = queries_due(labels, phases, unit, 0.12)
+    due = planned
+    for number, count in enumerate(wanted):
+        due = due.sooner(number, count, unit)
+    assert sum(due.every) == sum(planned.every)
+    assert min(due.others) >= 0
+    assert all(
+        (now - then) % unit == 0 for now, then in zip(due.others, planned.others, strict=True)
+    )
+    total, before = np.cumsum(due.others), np.cumsum(planned.others)
+    assert np.all(total >= before), "no query comes later"

@@ -1,5 +1,6 @@
 """Tests of `teach`: result, budget, kills, and no use of the true reward."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -580,3 +581,65 @@ def test_an_unknown_reward_model_is_refused_before_a_run_begins(tmp_path):
     with pytest.raises(UsageError, match="unknown reward model `netwrok`, did you mean `network`"):
         tiny(tmp_path, settings={"reward_model": "netwrok"})
     assert list_runs(tmp_path) == []
+
+
+class Eager(ProgramAnswers):
+    """Answers that want 13 queries of each seed once there are labels."""
+
+    def queries_wanted(self):
+        """Return none before the first labels, as people do."""
+        return 2 * 13 if self._answered else 0
+
+
+class EagerSource:
+    """The source of a teacher that would wait for queries, as people do."""
+
+    def __init__(self, source):
+        self._source = source
+
+    def __getattr__(self, name):
+        return getattr(self._source, name)
+
+    @contextlib.contextmanager
+    def open(self, run):
+        """Yield the answers."""
+        yield Eager(self._source._teacher, run)
+
+
+def rounds_of(folder):
+    """Return the queries of the first seed by the env steps of their clips."""
+    with LabelStore.open_existing(folder / "labels.sqlite") as store:
+        return {steps: store.count_queries(0, steps) for steps in range(0, ENV_STEPS + 1, 64)}
+
+
+@pytest.mark.medium
+def test_queries_come_sooner_for_a_teacher_who_would_wait(tmp_path):
+    options = {"labels": 24, "seeds": 2, "settings": {"fresh_share": 0.1}}
+    teacher = ProgramSource(SimulatedTeacher())
+    planned = rounds_of(tiny(tmp_path / "planned", teacher=teacher, **options).folder)
+    eager = EagerSource(teacher)
+    sooner = rounds_of(tiny(tmp_path / "sooner", teacher=eager, **options).folder)
+    assert planned == {0: 6, 64: 10 + 1, 128: 6, 192: 1, 256: 0}
+    assert sooner == {0: 6, 64: 12 + 1, 128: 4, 192: 1, 256: 0}
+
+
+@pytest.mark.medium
+def test_a_resumed_run_knows_which_queries_came_sooner(tmp_path, monkeypatch):
+    """It is stopped before it saves phase 2, and goes on with a teacher that never waits."""
+    options = {"labels": 24, "seeds": 2, "settings": {"fresh_share": 0.1}}
+    eager = EagerSource(ProgramSource(SimulatedTeacher()))
+    original, saves = Session.save, []
+
+    def stopped(*args, **arguments):
+        saves.append(args)
+        if len(saves) == 2:
+            raise KeyboardInterrupt
+        return original(*args, **arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "save", stopped)
+        with pytest.raises(Interrupted):
+            tiny(tmp_path, teacher=eager, **options)
+    (run,) = list_runs(tmp_path)
+    resume_teach(find_run(tmp_path, run))
+    assert rounds_of(tmp_path / "runs" / run) == {0: 6, 64: 12 + 1, 128: 4, 192: 1, 256: 0}

@@ -14,9 +14,9 @@ def newest_round_at(run: QueriedRun, phase: int, *, first: bool) -> int:
         phase: the number of finished phases.
         first: it is the first phase of this process; then most answers are waited for.
     """
-    if phase + 1 >= len(run.rounds):  # no queries follow: wait for all answers
+    if phase + 1 >= run.phases:  # no queries follow: wait for all answers
         return 0
-    return run.rounds[phase] // FIRST_SHARE if first else run.rounds[phase]
+    return run.due_after(phase) // FIRST_SHARE if first else run.due_after(phase)
 
 
 def next_phase(status: Status) -> int | None:
@@ -48,6 +48,6 @@ def _not_added(run: QueriedRun, status: Status, phase: int) -> int:
     if status.doing == "waiting":
         return 0
     if status.doing == "learning":
-        return run.rounds[phase]
+        return run.due_after(phase)
     added = sum(run.store.count_queries(seed, status.env_steps) for seed in run.seeds)
-    return max(0, run.rounds[phase] - added)
+    return max(0, run.due_after(phase) - added)

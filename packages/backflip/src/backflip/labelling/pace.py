@@ -4,6 +4,10 @@ Each phase adds a round of queries. The next phase may start once answering the 
 take about as long as the phase. Then new queries are ready when the last open one is answered, and
 the reward model is as recent as possible. At most the queries of the newest round may be open, so
 training advances by at most one phase without answers.
+
+People who answer faster than phases take would wait for the next round. So while they are present,
+a round has as many queries as they can answer until the one after it; they come from the last
+rounds (`backflip.preferences.schedule`).
 """
 
 import math
@@ -18,8 +22,7 @@ def open_pairs_allowed(
 
         min(n, a p + ⌈t v⌉)
 
-    n pairs were added in the newest round, each of p people holds a = 4 pairs (one on the screen,
-    three loaded), a phase takes t seconds, v pairs are answered per second.
+    n pairs were added in the newest round; the others are those of `pairs_for_a_phase`.
 
     Args:
         newest_round: n, over all seeds; 0 if no queries will follow: then wait for all answers.
@@ -27,5 +30,25 @@ def open_pairs_allowed(
         per_minute: 60 v; None before the second answer.
         people: p, those who are present.
     """
-    meanwhile = math.ceil(phase_seconds * (per_minute or 0.0) / 60.0)
-    return min(newest_round, AHEAD * max(people, 1) + meanwhile)
+    return min(
+        newest_round,
+        pairs_for_a_phase(
+            phase_seconds=phase_seconds, per_minute=per_minute, people=max(people, 1)
+        ),
+    )
+
+
+def pairs_for_a_phase(*, phase_seconds: float, per_minute: float | None, people: int) -> int:
+    """Return how many open pairs people need at the start of a phase, so that they do not wait.
+
+        a p + ⌈t v⌉
+
+    Each of p people holds a = 4 pairs (one on the screen, three loaded), a phase takes t seconds, v
+    pairs are answered per second.
+
+    Args:
+        phase_seconds: t, from the start of a phase to its new pairs.
+        per_minute: 60 v; None before the second answer.
+        people: p, those who are present.
+    """
+    return AHEAD * people + math.ceil(phase_seconds * (per_minute or 0.0) / 60.0)

@@ -19,10 +19,10 @@ from backflip.labelling.needed_labels import (
     newest_round_at,
     next_phase,
 )
-from backflip.labelling.pace import open_pairs_allowed
+from backflip.labelling.pace import open_pairs_allowed, pairs_for_a_phase
 from backflip.labelling.processes import NO_TERMINAL, PageProcess, TerminalProcess
 from backflip.labelling.status import read_status, write_status
-from backflip.labelling.tally import labels_per_minute
+from backflip.labelling.tally import labels_per_minute, labels_per_minute_without_waiting
 from backflip.labelling.terminal_device import has_terminal
 from backflip.preferences.answer_source import Doing, QueriedRun
 from backflip.preferences.films import Film
@@ -186,6 +186,21 @@ class PeopleAnswers:
         self._phase_started = time.monotonic()
         learned = self._run.store.counts().labels
         self._status = self._status._replace(learned_labels=learned)
+
+    def queries_wanted(self) -> int:
+        """Return the queries that people lack to be busy until the end of the next phase.
+
+        It is 0 while the length of a phase is unknown, or nobody is present.
+        """
+        people = self.queue.active_people()
+        if self._phase_started is None or not people:
+            return 0
+        needed = pairs_for_a_phase(
+            phase_seconds=time.monotonic() - self._phase_started,
+            per_minute=labels_per_minute_without_waiting(self._run.store),
+            people=people,
+        )
+        return max(0, needed - self._run.store.counts().pending)
 
     def remaining_seconds(self, queries: int) -> float:
         """Return how long the answers will take at the recent rate; 0 if the rate is unknown."""

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from statistics import median
 from typing import NamedTuple
 
 from backflip.labelling.answer_history import can_redo
@@ -67,6 +68,22 @@ def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
     None if all labels were given at one time: there is one, or they are those of one set of clips.
     A corrected answer counts at the time when it was first given.
     """
+    spent = _seconds_between(store, newest)
+    seconds = sum(gap for gap, _ in spent)
+    return 60.0 * sum(labels for _, labels in spent) / seconds if spent else None
+
+
+def labels_per_minute_without_waiting(store: LabelStore, newest: int = 30) -> float | None:
+    """Return the usual number of labels per minute while there are pairs, by the median answer.
+
+    People who wait for pairs answer fewer of them in a minute than they could.
+    """
+    spent = _seconds_between(store, newest)
+    return 60.0 / median(gap / labels for gap, labels in spent) if spent else None
+
+
+def _seconds_between(store: LabelStore, newest: int) -> list[tuple[float, int]]:
+    """Return the seconds before each of the newest labels that count, and the labels given then."""
     rows = store.file.rows(
         "SELECT s.at FROM standing s JOIN queries q ON q.id = s.query"
         " WHERE q.origin IS NULL AND s.answer IS NOT NULL AND s.replaces IS NULL AND s.who <> ?"
@@ -78,9 +95,7 @@ def labels_per_minute(store: LabelStore, newest: int = 30) -> float | None:
     given = [(at, len(list(labels))) for at, labels in itertools.groupby(known)]
     gaps = [(b - a, labels) for (a, _), (b, labels) in itertools.pairwise(given)]
     # Below 0: the clock was set back.
-    spent = [(gap, labels) for gap, labels in gaps if 0.0 < gap <= LONGEST_BREAK]
-    seconds = sum(gap for gap, _ in spent)
-    return 60.0 * sum(labels for _, labels in spent) / seconds if spent else None
+    return [(gap, labels) for gap, labels in gaps if 0.0 < gap <= LONGEST_BREAK]
 
 
 def _repeats_answered(store: LabelStore) -> list[tuple[str, str, bool]]:

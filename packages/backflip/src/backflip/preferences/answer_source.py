@@ -26,7 +26,8 @@ class QueriedRun(NamedTuple):
         store: the run's queries and labels.
         drawer: draws clips of the environment.
         phases: the number of training phases.
-        rounds: the number of queries added before phase 1, after phase 1, ..., of all seeds.
+        due_after: (number of phases) -> queries added after them, of all seeds. They may change
+            until then.
         budget: labels of all seeds together.
         say: reports a note to the user.
         wait: reports what training waits for.
@@ -39,7 +40,7 @@ class QueriedRun(NamedTuple):
     store: LabelStore
     drawer: Drawer
     phases: int
-    rounds: Sequence[int]
+    due_after: Callable[[int], int]
     budget: int
     say: Callable[[str], None]
     wait: Callable[[str], None]
@@ -60,6 +61,10 @@ class Answers(Protocol):
         Args:
             newest_round: queries of the newest round, of all seeds together.
         """
+        ...
+
+    def queries_wanted(self) -> int:
+        """Return how many more queries can be answered until the next ones; 0 if it is unknown."""
         ...
 
     def enough(self) -> bool:

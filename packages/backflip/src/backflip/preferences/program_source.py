@@ -79,6 +79,10 @@ class NoAnswers:
     def wait_for_labels(self, newest_round: int) -> None:
         """Do nothing."""
 
+    def queries_wanted(self) -> int:
+        """Return 0: nothing is answered."""
+        return 0
+
     def enough(self) -> bool:
         """Return False: labelling was not ended."""
         return False
@@ -114,6 +118,10 @@ class ProgramAnswers:
         self._seconds += time.monotonic() - began
         self._answered += self._run.store.counts().labels - before
         self._run.book_time("answers")
+
+    def queries_wanted(self) -> int:
+        """Return 0: a program does not wait for queries."""
+        return 0
 
     def enough(self) -> bool:
         """Return False: a program uses the whole budget."""

@@ -1,5 +1,6 @@
 """The number of queries after each phase. Needs no JAX."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 FIRST_SHARE = 0.25  # of all labels, on clips of a random policy: arXiv:1706.03741, appendix A.1
 HALVED_AFTER = 0.25  # of all phases, after which the rate has halved
 LAST_SHARE = 0.4  # of all phases, at the end, without queries
+MOST_SOONER = 3  # times the planned queries of a round, so that labels still show later behaviour
 
 
 class Due(NamedTuple):
@@ -24,6 +26,48 @@ class Due(NamedTuple):
     def others(self) -> list[int]:
         """The queries that are not fresh pairs."""
         return [every - fresh for every, fresh in zip(*self, strict=True)]
+
+    def sooner(self, number: int, wanted: int, unit: int = 1) -> "Due":
+        """Return the queries if round `number` may have more: those of the last rounds come sooner.
+
+        The round gets up to `wanted` queries, at most `MOST_SOONER` times as many as planned. Fresh
+        pairs come sooner in rounds that have no other queries.
+
+        Args:
+            number: a round, from 0; there may be none of this number.
+            wanted: queries of the round.
+            unit: queries that are asked together, of those that are not fresh pairs.
+        """
+        planned = sum(self.every[number : number + 1])
+        return self.with_at_least(number, min(wanted, MOST_SOONER * planned), unit)
+
+    def with_at_least(self, number: int, wanted: int, unit: int = 1) -> "Due":
+        """Return the queries if round `number` has `wanted`, as far as the last rounds have enough.
+
+        A round without queries stays so.
+
+        Args:
+            number: a round, from 0; there may be none of this number.
+            wanted: queries of the round.
+            unit: queries that are asked together, of those that are not fresh pairs.
+        """
+        more = wanted - sum(self.every[number : number + 1])
+        others, fresh = self.others, self.fresh
+        if sum(others[number : number + 1]):
+            others = _brought_forward(others, number, more, unit)
+        elif sum(fresh[number : number + 1]):
+            fresh = _brought_forward(fresh, number, more)
+        return Due([sum(both) for both in zip(others, fresh, strict=True)], fresh)
+
+
+def _brought_forward(counts: Sequence[int], number: int, more: int, unit: int = 1) -> list[int]:
+    """Return the counts of rounds if one has `more`, in whole units, that the last ones lose."""
+    later = list(counts[number + 1 :])
+    more = left = max(0, min(more, sum(later)) // unit * unit)
+    for place in reversed(range(len(later))):
+        taken = min(left, later[place])
+        later[place], left = later[place] - taken, left - taken
+    return [*counts[:number], counts[number] + more, *later]
 
 
 def queries_due(

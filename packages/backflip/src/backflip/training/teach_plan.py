@@ -1,7 +1,7 @@
 """What a run of `teach` does when: its phases, their updates, and the queries after each."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from backflip.algorithms.interface import Algorithm
@@ -50,8 +50,26 @@ class TeachPlan:
 
     def fresh_after(self, number: int) -> range:
         """Return the numbers of the fresh pairs after `number` phases, counted over the run."""
-        first = sum(self.due.fresh[:number])
-        return range(first, first + self.due.fresh[number])
+        return range(sum(self.due.fresh[:number]), sum(self.due.fresh[: number + 1]))
+
+    def sooner(self, number: int, wanted: int, unit: int) -> "TeachPlan":
+        """Return the plan in which the round after `number` phases may have `wanted` queries.
+
+        Args:
+            number: the number of phases.
+            wanted: queries of each seed; those of the last rounds come sooner.
+            unit: queries that are asked together.
+        """
+        return replace(self, due=self.due.sooner(number, wanted, unit))
+
+    def as_asked(self, number: int, asked: int) -> "TeachPlan":
+        """Return the plan in which the round after `number` phases has at least `asked` queries.
+
+        Args:
+            number: the number of phases.
+            asked: queries of each seed.
+        """
+        return replace(self, due=self.due.with_at_least(number, asked))
 
     def updates_before(self, number: int) -> int:
         """Return the updates of the parents and of the phases before phase `number`, from 0."""

@@ -155,12 +155,16 @@ class TeachRun:
             store=self.store,
             drawer=self.drawer,
             phases=len(self.plan.phases),
-            rounds=[count * len(self.seeds) for count in self.plan.due.every],
+            due_after=self._due_after,
             budget=self.config.labels * len(self.seeds),
             say=session.reporter.say,
             wait=session.reporter.wait,
             book_time=session.clock.book,
         )
+
+    def _due_after(self, number: int) -> int:
+        """Return the queries of all seeds after `number` phases."""
+        return self.plan.due_after(number) * len(self.seeds)
 
     def carry_out(self) -> Result:
         """Complete the run and return its result."""
@@ -258,6 +262,8 @@ class TeachRun:
         if not restored.begun:
             import_initial_labels(self.start, self.store, self.seeds)
             reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
+        for number in range(restored.phases + restored.begun):
+            self._plan_as_asked(number)
         self.fits.restore(restored.extra)
         self.exploring.now = restored.extra.get("explores", self.exploring.now)
         self._watch_random_policy()
@@ -396,6 +402,7 @@ class TeachRun:
     def _make_queries(self, record: Transition | None, reward: Any, number: int) -> None:
         """Make the queries of all seeds after `number` phases; there are none after the last."""
         self._say_why_not_drawn()
+        self._ask_sooner(number)
         count = self.plan.due_after(number)
         env_steps = self.plan.env_steps(number)
         # also without queries: the page counts phases to know which answers training waits for
@@ -416,6 +423,18 @@ class TeachRun:
             episode = self.drawer.latest(row_of(record, 0))
             self.answers.set_status("drawing", episode=episode, episode_env_steps=env_steps)
 
+    def _ask_sooner(self, number: int) -> None:
+        """Let the queries after `number` phases be more if people would wait for the next ones."""
+        self._plan_as_asked(number)
+        wanted = -(-self.answers.queries_wanted() // len(self.seeds))
+        self.plan = self.plan.sooner(number, wanted, self.config.queries_at_once)
+
+    def _plan_as_asked(self, number: int) -> None:
+        """Let the plan have the queries after `number` phases that a stopped process made."""
+        env_steps = self.plan.env_steps(number)
+        asked = max(self.store.count_queries(seed, env_steps) for seed in self.seeds)
+        self.plan = self.plan.as_asked(number, asked)
+
     def _fit_reward(self, number: int, reward: Any) -> Any:
         """Wait for answers; return the reward parameters, fitted again if there are new labels.
 
@@ -423,7 +442,7 @@ class TeachRun:
         answers, of a later round. They are used when the resumed run reaches that round.
         """
         last = number + 1 == len(self.plan.phases)  # answers after this are never used
-        self.answers.wait_for_labels(0 if last else self.plan.due_after(number) * len(self.seeds))
+        self.answers.wait_for_labels(0 if last else self._due_after(number))
         self.answers.set_status("learning", phase=number)
         env_steps = self.plan.env_steps(number)
         if not self.fits.has_new_labels(env_steps):
