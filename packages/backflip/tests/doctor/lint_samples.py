@@ -1925,6 +1925,24 @@ def target(reward, next_obs, terminated, critic, discount):
     ],
     "L26": [
         """
+def alpha_loss(log_alpha, log_prob, target_entropy):
+    return (log_alpha * (log_prob + target_entropy)).mean()  # here
+""",
+        """
+import torch
+def target(q1, q2, next_log_prob, alpha, reward, terminated, gamma):
+    q = torch.min(q1, q2) + alpha * next_log_prob  # here
+    return reward + gamma * (1 - terminated) * q
+""",
+        """
+def actor_loss(critic, actor, obs):
+    action = actor(obs)
+    return critic(obs, action).mean()  # here
+def other(critic, actor, obs):
+    policy_loss = critic(obs, actor(obs)).mean()  # here
+    return policy_loss
+""",
+        """
 def loss(log_alpha, log_prob, target_entropy):
     alpha_loss = (log_alpha * (log_prob + target_entropy).detach()).mean()  # here
     return alpha_loss
@@ -2234,6 +2252,179 @@ def make(actor, critic, lr):
 class Agent:
     def __init__(self, policy_net, value_net):
         self.policy_opt = torch.optim.Adam(value_net.parameters())  # here
+""",
+    ],
+    "L40": [
+        """
+def advantages(rewards, values, dones, gamma, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        delta = rewards[t] + gamma * values[t + 1] * (1 - dones[t]) - values[t]
+        last = delta + gamma * lam * last  # here
+        found.append(last)
+    return found[::-1]
+""",
+        """
+class Agent:
+    def advantages(self):
+        sum_ = 0.0
+        for i in reversed(range(self.steps)):
+            goes_on = 1.0 - self.dones[i]
+            after = self.values[i + 1] * goes_on
+            delta = self.rewards[i] + self.gamma * after - self.values[i]
+            sum_ = delta + self.gamma * self.gae_lambda * sum_  # here
+            self.advantage[i] = sum_
+""",
+    ],
+    "L41": [
+        """
+def losses(critic, actor, target_critic, target_actor, states, next_states):
+    wanted = -critic(states, actor(next_states)).mean()  # here
+    value = target_critic(next_states, target_actor(states))  # here
+    return wanted, value
+class Agent:
+    def judged(self, obs, next_obs):
+        return self.critic_1(next_obs, self.actor(obs))  # here
+""",
+        """
+import torch
+def loss(q, target_q, states, actions, rewards, next_states, ends, gamma):
+    with torch.no_grad():
+        best = q(states).argmax(1)
+        after = target_q(next_states).gather(1, best.unsqueeze(1)).squeeze(1)  # here
+        y = rewards + gamma * (1 - ends) * after
+    return (q(states).gather(1, actions).squeeze(1) - y).pow(2).mean()
+""",
+    ],
+    "L42": [
+        """
+import numpy as np
+q = np.zeros((5, 2), dtype=int)  # here
+def learn(s, a, r, after, alpha, gamma):
+    q[s, a] += alpha * (r + gamma * q[after].max() - q[s, a])
+""",
+        """
+import numpy as np
+class Agent:
+    def __init__(self):
+        self.table = np.zeros([4, 2], "int32")  # here
+    def learn(self, s, a, r, after):
+        target = r + self.gamma * np.max(self.table[after])
+        self.table[s, a] = r + self.gamma * np.max(self.table[after])
+""",
+    ],
+    "L43": [
+        """
+def run(env, agent, steps):
+    obs, info = env.reset()
+    for step in range(steps):
+        action = agent.act(obs)
+        next_obs, reward, terminated, truncated, info = env.step(action)
+        agent.learn(obs, action, reward, next_obs, terminated)
+        obs = next_obs
+        if terminated or truncated:
+            env.reset()  # here
+""",
+    ],
+    "L44": [
+        """
+import torch
+def update(policy, optimizer, obs, actions, advantages, clip):
+    for epoch in range(10):
+        dist = policy(obs)
+        log_prob = dist.log_prob(actions)
+        old = dist.log_prob(actions).detach()
+        ratio = torch.exp(log_prob - old)  # here
+        clipped = torch.clamp(ratio, 1 - clip, 1 + clip)
+        loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+    ],
+    "L45": [
+        """
+def prepare(advantages, values):
+    advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    returns = advantages + values  # here
+    return advantages, returns
+""",
+    ],
+    "L46": [
+        """
+import torch
+def target(q1_target, q2_target, action, next_obs, reward, terminated, gamma):
+    with torch.no_grad():
+        q1 = q1_target(next_obs, action)
+        q2 = q2_target(next_obs, action)
+        after = torch.max(q1, q2)  # here
+        return reward + gamma * (1 - terminated) * after
+""",
+        """
+import jax.numpy as jnp
+def target(next_q1, next_q2, reward, mask, gamma):
+    return reward + gamma * mask * jnp.maximum(next_q1, next_q2)  # here
+""",
+    ],
+    "L47": [
+        """
+def actor_loss(actor, critic, obs):
+    action = actor(obs).detach()
+    return -critic(obs, action).mean()  # here
+def other(actor, critic, obs):
+    policy_loss = -critic(obs, actor(obs).detach()).mean()  # here
+    return policy_loss
+""",
+    ],
+    "L48": [
+        """
+def returns(rewards, gamma):
+    found, total = [], 0.0
+    for reward in rewards[::-1]:  # here
+        total = reward + gamma * total
+        found.append(total)
+    return found
+""",
+        """
+import torch
+def advantages(rewards, values, masks, gamma, lam):
+    found, last = [], 0.0
+    for t in reversed(range(len(rewards))):  # here
+        delta = rewards[t] + gamma * values[t + 1] * masks[t] - values[t]
+        last = delta + gamma * lam * masks[t] * last
+        found.append(last)
+    return torch.stack(found)
+""",
+    ],
+    "L49": [
+        """
+from torch.distributions import Normal
+class Policy:
+    def act(self, obs):
+        mean = self.mean(obs)
+        dist = Normal(mean, self.log_std)  # here
+        return dist.sample()
+""",
+    ],
+    "L50": [
+        """
+def target(q, reward, next_obs, terminated, gamma):
+    return (reward + gamma * (1 - terminated) * q(next_obs).max(1)[1]).detach()  # here
+""",
+        """
+def target(q, reward, next_obs, terminated, gamma):
+    y = reward + gamma * q(next_obs).argmax(1) * (1 - terminated)  # here
+    return y.detach()
+""",
+    ],
+    "L51": [
+        """
+import torch
+def update(loss, net, optimizer):
+    optimizer.zero_grad()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 0.5)  # here
+    loss.backward()
+    optimizer.step()
 """,
     ],
 }
@@ -4395,6 +4586,22 @@ def target(reward, next_obs, terminated, critic, discount):
     ],
     "L26": [
         """
+def alpha_loss(log_alpha, log_prob, target_entropy):
+    return -(log_alpha * (log_prob + target_entropy)).mean()
+def temperature_loss(log_alpha, log_prob, target_entropy):
+    return (log_alpha * (log_prob + target_entropy)).mean()
+def update(log_alpha, log_prob, target_entropy):
+    return -temperature_loss(log_alpha, log_prob, target_entropy)
+def actor_loss(critic, actor, obs):
+    return -critic(obs, actor(obs)).mean()
+def discriminator_loss(critic, actor, obs, action):
+    return critic(obs, actor(obs)).mean() - critic(obs, action).mean()
+def target(q1, q2, next_log_prob, alpha):
+    return min(q1, q2) - alpha * next_log_prob
+def other(q1, q2, neg_log_prob, alpha):
+    return min(q1, q2) + alpha * neg_log_prob
+""",
+        """
 import torch
 def loss(ratio, advantages, clip, log_alpha, log_prob, target_entropy, entropy):
     pg_loss1 = -advantages * ratio
@@ -4788,6 +4995,242 @@ def make(actor, critic, actor_critic, model, encoder):
     policy_optimizer = torch.optim.Adam(actor_critic.parameters())
     optimizer = torch.optim.Adam(actor.parameters())
     value_optimizer = torch.optim.Adam(model.parameters())
+""",
+    ],
+    "L40": [
+        """
+def masked(rewards, values, dones, gamma, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        mask = gamma * (1 - dones[t])
+        delta = rewards[t] + mask * values[t + 1] - values[t]
+        last = delta + mask * lam * last
+        found.append(last)
+    return found[::-1]
+def begun_again(rewards, values, dones, gamma, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        if dones[t]:
+            last = 0.0
+        delta = rewards[t] + gamma * values[t + 1] * (1 - dones[t]) - values[t]
+        last = delta + gamma * lam * last
+        found.append(last)
+    return found[::-1]
+def of_one_episode(deltas, gamma, lam):
+    last, found = 0.0, []
+    for delta in deltas[::-1]:
+        last = delta + gamma * lam * last
+        found.append(last)
+    return found[::-1]
+def with_shares(rewards, values, dones, discounts, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        delta = rewards[t] + discounts[t] * values[t + 1] * (1 - dones[t]) - values[t]
+        last = delta + discounts[t] * lam * last
+        found.append(last)
+    return found[::-1]
+def with_gammas(rewards, values, dones, gammas, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        delta = rewards[t] + gammas[t] * values[t + 1] * (1 - dones[t]) - values[t]
+        last = delta + gammas[t] * lam * last
+        found.append(last)
+    return found[::-1]
+def begun_by_first(rewards, values, dones, first, gamma, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        if first[t + 1]:
+            last = 0.0
+        delta = rewards[t] + gamma * values[t + 1] * (1 - dones[t]) - values[t]
+        last = delta + gamma * lam * last
+        found.append(last)
+    return found[::-1]
+def multiplied(rewards, values, dones, gamma, lam):
+    last, found = 0.0, []
+    for t in reversed(range(len(rewards))):
+        last *= 1 - dones[t]
+        delta = rewards[t] + gamma * values[t + 1] * (1 - dones[t]) - values[t]
+        last = delta + gamma * lam * last
+        found.append(last)
+    return found[::-1]
+""",
+    ],
+    "L41": [
+        """
+import torch
+def losses(critic, actor, target_critic, target_actor, q, target_q, states, next_states):
+    wanted = -critic(states, actor(states)).mean()
+    value = target_critic(next_states, target_actor(next_states))
+    best = q(next_states).argmax(1)
+    after = target_q(next_states).gather(1, best.unsqueeze(1))
+    value_of_goal = critic(states, actor(goals_of(states)))
+    return wanted, value, after, value_of_goal
+""",
+    ],
+    "L42": [
+        """
+import numpy as np
+q = np.zeros((5, 2))
+visits = np.zeros((5, 2), dtype=int)
+def learn(s, a, r, after, gamma):
+    visits[s, a] += 1
+    q[s, a] += (r + gamma * q[after].max() - q[s, a]) / visits[s, a]
+""",
+    ],
+    "L43": [
+        """
+def run(env, agent, steps):
+    obs, info = env.reset()
+    for step in range(steps):
+        obs, reward, terminated, truncated, info = env.step(agent.act(obs))
+        if terminated or truncated:
+            obs, info = env.reset()
+def random(env, steps):
+    env.reset()
+    for step in range(steps):
+        obs, reward, terminated, truncated, info = env.step(env.action_space.sample())
+        if terminated or truncated:
+            env.reset()
+def one(env, agent):
+    obs, info = env.reset()
+    while True:
+        obs, reward, terminated, truncated, info = env.step(agent.act(obs))
+        if terminated or truncated:
+            env.reset()
+            break
+""",
+    ],
+    "L44": [
+        """
+import torch
+def update(policy, obs, actions, advantages, old, clip):
+    log_prob = policy(obs).log_prob(actions)
+    ratio = torch.exp(log_prob - old)
+    clipped = torch.clamp(ratio, 1 - clip, 1 + clip)
+    return -torch.min(ratio * advantages, clipped * advantages).mean()
+def first(policy, old_policy, obs, actions, clip):
+    log_prob = policy(obs).log_prob(actions)
+    old = old_policy(obs).log_prob(actions).detach()
+    return torch.clamp(torch.exp(log_prob - old), 1 - clip, 1 + clip)
+""",
+        """
+import torch
+def surrogate(dist, actions, advantages):
+    log_prob = dist.log_prob(actions)
+    fixed = dist.log_prob(actions).detach()
+    return -(torch.exp(log_prob - fixed) * advantages).mean()
+""",
+    ],
+    "L45": [
+        """
+def prepare(advantages, values):
+    returns = advantages + values
+    advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    return advantages, returns
+def afterwards(advantages, values, kept):
+    advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    advantages = kept
+    returns = advantages + values
+    return returns
+""",
+    ],
+    "L46": [
+        """
+import torch
+def target(q1, q2, reward, terminated, gamma):
+    after = torch.min(q1, q2)
+    return reward + gamma * (1 - terminated) * after
+def shown(q1, q2):
+    return torch.max(q1, q2)
+def one(q_here, q_there, reward, terminated, gamma):
+    return reward + gamma * (1 - terminated) * torch.max(q_here, q_there)
+""",
+    ],
+    "L47": [
+        """
+def actor_loss(actor, critic, obs, batch):
+    return -critic(obs, actor(obs)).mean()
+def critic_loss(actor, critic, obs, target):
+    action = actor(obs).detach()
+    return (critic(obs, action) - target).pow(2).mean()
+def policy_loss(actor, critic, obs, log_prob):
+    action = actor(obs).detach()
+    return -(log_prob * critic(obs, action)).mean()
+""",
+    ],
+    "L48": [
+        """
+def returns(rewards, gamma):
+    found, total = [], 0.0
+    for reward in rewards[::-1]:
+        total = reward + gamma * total
+        found.append(total)
+    return found[::-1]
+""",
+        """
+def returns(rewards, gamma):
+    found, total = [], 0.0
+    for reward in reversed(rewards):
+        total = reward + gamma * total
+        found.append(total)
+    return found
+def learn(rewards, gamma):
+    targets = returns(rewards, gamma)
+    targets.reverse()
+    return targets
+""",
+        """
+def returns(rewards, gamma):
+    found, total = [], 0.0
+    for reward in reversed(rewards):
+        total = reward + gamma * total
+        found.append(reward)
+    return total
+""",
+    ],
+    "L49": [
+        """
+from torch.distributions import Normal
+class Policy:
+    def act(self, obs):
+        mean, log_std = self.net(obs)
+        return Normal(mean, log_std.exp()).sample()
+    def other(self, obs):
+        mean, log_std = self.net(obs)
+        log_std = log_std.clamp(-5, 2).exp()
+        return Normal(mean, log_std).sample()
+""",
+    ],
+    "L50": [
+        """
+def target(q, reward, next_obs, terminated, gamma):
+    return (reward + gamma * (1 - terminated) * q(next_obs).max(1)[0]).detach()
+def table(q, reward, after, gamma):
+    return reward + gamma * q[after, q[after].argmax()]
+""",
+    ],
+    "L51": [
+        """
+import torch
+def update(loss, net, optimizer):
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+    optimizer.step()
+def both(loss, other, net, optimizer):
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+    optimizer.step()
+    optimizer.zero_grad()
+    other.backward()
+    optimizer.step()
+def summed(losses, net, optimizer):
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+    optimizer.step()
+    optimizer.zero_grad()
+    for loss in losses:
+        loss.backward()
 """,
     ],
 }

@@ -40,7 +40,7 @@ def _ignored_ends(source: Source) -> Iterator[Hit]:
             continue
         read = _read(scope)
         ignored = sorted(_given_ends(scope) - read)
-        if not ignored or any(map(_may_say_so, read)):
+        if not ignored or any(map(may_tell_ends, read)):
             continue
         for statement in _bootstraps(scope):
             yield Hit(statement, f"`{ignored[0]}` is never read, so values go on behind an end")
@@ -118,8 +118,8 @@ def _is_without_end(node: ast.AST) -> bool:
     )
 
 
-def _may_say_so(name: str) -> bool:
-    """Return whether a name may say that an episode goes on, or ends."""
+def may_tell_ends(name: str) -> bool:
+    """Return whether a name may tell that an episode goes on, or ends."""
     return has_word(name, *OTHERS) or bool({"end", "ends"} & set(name.lower().split("_")))
 
 

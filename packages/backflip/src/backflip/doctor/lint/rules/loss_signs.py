@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.mixed_states import ACTORS, CRITICS
 from backflip.doctor.lint.source import (
+    FUNCTIONS,
     Scope,
     Source,
     assignments,
@@ -26,6 +28,7 @@ CREDITS = ("advantage", "adv", "gae", "returns", "td_error", "delta", "rewards_t
 # In names of what has the other sign, or another meaning.
 NEGATIVE = ("neg", "nll", "minus", "cost", "loss")
 OTHER_ENTROPIES = ("cross", "target", "max", "min", "relative", "kl", "coef", "weight", "beta")
+POLICIES = ("actor", "policy", "pi_loss")
 PARTS = ("policy", "actor", "pg", "surr", "critic", "value", "vf", "ppo", "clip")
 
 Values = Mapping[str, Sequence[ast.expr]]
@@ -44,8 +47,8 @@ def _loss_signs(source: Source) -> Iterator[Hit]:
         for target, value, _ in assignments(scope):
             values.setdefault(written(target), []).append(value)
         turned = _with_parts(_turned(scope), values)
-        for target, value, statement in assignments(scope):
-            if not has_word(last_word(target), "loss") or written(target) in turned:
+        for name, value, statement in losses(source, scope):
+            if name in turned:
                 continue
             parts = list(terms(value, _sign_of(statement)))
             if any(_takes_the_larger(one, values) for one in parts):
@@ -56,6 +59,31 @@ def _loss_signs(source: Source) -> Iterator[Hit]:
                 yield Hit(statement, "the loss falls where actions with an advantage get rarer")
             elif _lowers_entropy(parts, values):
                 yield Hit(statement, "the entropy is added to the loss, so the policy loses it")
+            elif has_word(name, *POLICIES) and len(parts) == 1 and _raises_value(parts[0], values):
+                yield Hit(statement, "the loss falls where the critic thinks less of the action")
+        for node in walk(scope):
+            if isinstance(node, ast.Assign | ast.Return) and _adds_likelihood(node, values):
+                yield Hit(
+                    node, "the entropy is subtracted from the target: `-log_prob` is positive"
+                )
+
+
+def losses(source: Source, scope: Scope) -> Iterator[tuple[str, ast.expr, ast.stmt | ast.expr]]:
+    """Yield the names, values and statements of losses, those that a function returns too.
+
+    A function whose result the program negates is left out.
+    """
+    for target, value, statement in assignments(scope):
+        if has_word(last_word(target), "loss"):
+            yield written(target), value, statement
+    name = getattr(scope, "name", "")
+    if not isinstance(scope, FUNCTIONS) or not has_word(name, "loss"):
+        return
+    if any(name in _turned(one) for one in source.scopes):
+        return
+    for node in walk(scope):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield name, node.value, node
 
 
 def _turned(scope: Scope) -> set[str]:
@@ -155,6 +183,47 @@ def _raises_temperature(term: Term) -> bool:
             names = [*map(written, (plain.left, plain.right))]
             logs = any(has_word(one, *LIKELIHOODS) for one in names)
             return isinstance(plain.op, ast.Add) and logs and any("entropy" in x for x in names)
+    return False
+
+
+def _raises_value(term: Term, values: Values) -> bool:
+    """Return whether a term is `critic(obs, actor(obs))`, or `q(obs, policy(obs))`."""
+    match term.factors:
+        case [ast.Call(func=func, args=[_, action])]:
+            is_critic = has_word(last_word(func), *CRITICS) or last_word(func) in ("q", "q1")
+            return term.sign > 0 and is_critic and _is_of_actor(action, values)
+        case _:
+            return False
+
+
+def _is_of_actor(action: ast.expr, values: Values) -> bool:
+    """Return whether an action, or what its one name is set to, is a call of the actor."""
+    match action:
+        case ast.Call(func=acts):
+            return has_word(last_word(acts), *ACTORS)
+        case ast.Name(id=name):
+            known = values.get(name, ())
+            return len(known) == 1 and isinstance(known[0], ast.Call) and _is_of_actor(known[0], {})
+        case _:
+            return False
+
+
+def _adds_likelihood(statement: ast.Assign | ast.Return, values: Values) -> bool:
+    """Return whether a value is `min(q1, q2) + alpha * next_log_prob`."""
+    if statement.value is None:
+        return False
+    for node in ast.walk(statement.value):
+        match node:
+            case ast.BinOp(left=ast.Call(func=func), op=ast.Add(), right=ast.BinOp() as bonus):
+                pass
+            case _:
+                continue
+        product = _product(bonus)
+        names = [_name_of(one) for one in product.factors]
+        is_entropy = len(names) == 2 and any(has_word(one, "alpha", "temperature") for one in names)
+        logs = [one for one in product.factors if _is_named(one, LIKELIHOODS, values)]
+        if last_word(func) in SMALLEST and product.sign > 0 and is_entropy and len(logs) == 1:
+            return True
     return False
 
 
