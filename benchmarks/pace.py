@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from backflip.labelling.pace import open_pairs_allowed, pairs_for_a_phase
+from backflip.labelling.pace import open_pairs_allowed, pairs_to_stay_busy
 from backflip.preferences.schedule import queries_due
 from backflip.training.teach_config import TeachConfig
 
@@ -128,7 +128,7 @@ class Simulation:
 
     def _ask_sooner(self) -> None:
         per_minute = 60.0 / self.answer_seconds if self.answered > 1 else None
-        needed = pairs_for_a_phase(
+        needed = pairs_to_stay_busy(
             phase_seconds=self.phase_seconds, per_minute=per_minute, people=1
         )
         self.plan = self.plan.sooner(self.done, needed - sum(self.open))
@@ -144,7 +144,9 @@ class Simulation:
             return
         length = self.phase_seconds if self.done else 0.0
         per_minute = 60.0 / self.answer_seconds if self.answered > 1 else None
-        if self.rule(sum(self.open), self.plan.every[self.done], length, per_minute):
+        is_last = self.done + 1 == self.phases  # every answer is waited for
+        newest = 0 if is_last else self.plan.every[self.done]
+        if self.rule(sum(self.open), newest, length, per_minute):
             self.overdue += sum(self.open[:-1]) > 0
             self.in_a_row += self._asking()
             self.most_in_a_row = max(self.most_in_a_row, self.in_a_row)

@@ -159,6 +159,7 @@ def teach(
         algorithm, env, env_args or {}, settings, env_steps, budget, asks=asks
     )
     with closed_on_error(built.driver):
+        _refuse_overlap(source, config.ask)
         spec = built.driver.spec
         model = reward_model_of(config, built, bool(sources.demonstrations))
         check_labels(start, spec, config.clip_length)
@@ -345,6 +346,14 @@ def _source_of(
 def _refuse_other_settings(labelling: object) -> None:
     if not isinstance(labelling, LabellingSettings | None):
         raise UsageError(f"`labelling` must be `LabellingSettings` or None, got {shown(labelling)}")
+
+
+def _refuse_overlap(source: AnswerSource, ask: str) -> None:
+    if ask != "compare" and source.config.get("overlap", 0.0) > 0:
+        raise UsageError(
+            "`--overlap` is for pairs of clips, and sets that people rank or rate are shown once: "
+            "leave it out, or use --ask compare"
+        )
 
 
 def _refuse_labelling(teacher: str) -> NoReturn:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.modules import module_at
 
-from backflip.labelling.pace import open_pairs_allowed, pairs_for_a_phase
+from backflip.labelling.pace import open_pairs_allowed, pairs_for_a_phase, pairs_to_stay_busy
 
 simulated = module_at("benchmarks/pace.py")
 
@@ -46,6 +46,20 @@ def test_by_hand(unanswered, newest, seconds, per_minute, people, starts):
 )
 def test_pairs_for_a_phase_by_hand(seconds, per_minute, people, pairs):
     found = pairs_for_a_phase(phase_seconds=seconds, per_minute=per_minute, people=people)
+    assert found == pairs
+
+
+@pytest.mark.parametrize(
+    ("seconds", "per_minute", "people", "pairs"),
+    [
+        (30.0, 20.0, 1, 10 + 4),
+        (30.0, 20.0, 3, 10 + 10),  # never more than twice what is answered
+        (1.0, 20.0, 4, 1 + 1),  # short phases follow each other soon
+        (30.0, None, 1, 0),
+    ],
+)
+def test_pairs_to_stay_busy_by_hand(seconds, per_minute, people, pairs):
+    found = pairs_to_stay_busy(phase_seconds=seconds, per_minute=per_minute, people=people)
     assert found == pairs
 
 

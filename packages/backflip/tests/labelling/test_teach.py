@@ -397,6 +397,15 @@ def test_taken_port_is_reported_before_training(tmp_path):
             )
 
 
+@pytest.mark.parametrize("ask", ["rank", "rate"])
+def test_sets_are_not_shown_to_a_second_person(tmp_path, ask):
+    labelling = LabellingSettings(overlap=0.3)
+    options = OPTIONS | {"labels": 18, "settings": TINY | {"ask": ask}, "labelling": labelling}
+    with pytest.raises(UsageError, match="--overlap` is for pairs of clips"):
+        teach("dot", home=tmp_path, **options)
+    assert not list_runs(tmp_path)
+
+
 @pytest.mark.parametrize("teacher", ["oracle", "noisy:mistake=0.1", "module:function"])
 def test_a_goal_is_for_people(tmp_path, teacher):
     with pytest.raises(UsageError, match=f"not for the teacher `{teacher}`"):

@@ -104,6 +104,13 @@ def test_queries_of_the_last_rounds_come_sooner():
     assert due.with_at_least(1, 99).every == [10, 11, 1, 0, 2, 1]
 
 
+def test_a_stopped_process_does_not_raise_the_limit():
+    due = Due([10, 2, 5, 4, 2, 1], fresh=[0] * 6)
+    assert due.sooner(1, 99).every[1] == due.sooner(1, 99, asked=6).every[1] == 6
+    assert due.sooner(1, 0, asked=5).every == [10, 5, 5, 4, 0, 0], "what was asked is kept"
+    assert due.sooner(1, 0, asked=1) == due, "it was stopped before it asked all"
+
+
 def test_a_round_without_queries_stays_so():
     due = Due([10, 0, 5], fresh=[0, 0, 1])
     assert due.sooner(1, 5) == due.with_at_least(1, 5) == due
@@ -125,7 +132,7 @@ def test_no_query_is_lost_or_added_when_some_come_sooner(labels, phases, unit, w
     planned = queries_due(labels, phases, unit, 0.12)
     due = planned
     for number, count in enumerate(wanted):
-        due = due.sooner(number, count, unit)
+        due = due.sooner(number, count, unit=unit)
     assert sum(due.every) == sum(planned.every)
     assert min(due.others) >= 0
     assert all(

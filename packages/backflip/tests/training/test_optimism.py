@@ -12,6 +12,7 @@ from backflip.training.teach_setup import resolve_teaching
 from runshelf.errors import UsageError
 
 BATCH: Any = "a batch"
+REWARD: Any = np.ones(3)
 
 
 class _TwoMembers:
@@ -35,6 +36,16 @@ def test_the_share_to_come_falls_to_zero_with_the_last_queries() -> None:
     assert shares_to_come([0, 4]) == [1.0, 0.0]
     assert shares_to_come([0, 0]) == [0.0, 0.0]
     assert shares_to_come([]) == []
+
+
+def test_the_bonus_follows_queries_that_come_sooner() -> None:
+    found = optimism(2.0)
+    found.follow([25, 75, 0, 0])
+    weights = [found.parameters(REWARD, phase).weight.tolist() for phase in range(3)]
+    assert weights == [[1.5] * 3, [0.0] * 3, [0.0] * 3]
+    without = optimism(0.0)
+    without.follow([25, 75, 0, 0])
+    assert without.parameters(REWARD, 0) is REWARD, "there is no bonus to follow"
 
 
 def test_the_bonus_is_the_weighted_spread() -> None:

@@ -20,6 +20,7 @@ from backflip.core.settings import resolve
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.registry import make_native
 from backflip.loading import load_reward
+from backflip.preferences.fresh_pairs import fresh_answers
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramAnswers, ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
@@ -588,7 +589,7 @@ class Eager(ProgramAnswers):
 
     def queries_wanted(self):
         """Return none before the first labels, as people do."""
-        return 2 * 13 if self._answered else 0
+        return len(self._run.seeds) * 13 if self._answered else 0
 
 
 class EagerSource:
@@ -643,3 +644,26 @@ def test_a_resumed_run_knows_which_queries_came_sooner(tmp_path, monkeypatch):
     (run,) = list_runs(tmp_path)
     resume_teach(find_run(tmp_path, run))
     assert rounds_of(tmp_path / "runs" / run) == {0: 6, 64: 12 + 1, 128: 4, 192: 1, 256: 0}
+
+
+@pytest.mark.medium
+def test_a_round_that_was_stopped_gets_its_fresh_pair(tmp_path, monkeypatch):
+    """Its fresh pairs are made last, and it had more queries than planned."""
+    options = {"labels": 24, "seeds": 1, "settings": {"fresh_share": 0.1}}
+    original = QueryMaker._add_pairs
+
+    def stopped(self, pairs, reward, seed, env_steps):
+        original(self, pairs[:12] if env_steps else pairs, reward, seed, env_steps)
+        if env_steps:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(QueryMaker, "_add_pairs", stopped)
+        with pytest.raises(Interrupted):
+            tiny(tmp_path, teacher=EagerSource(ProgramSource(SimulatedTeacher())), **options)
+    (run,) = list_runs(tmp_path)
+    resume_teach(find_run(tmp_path, run))
+    folder = tmp_path / "runs" / run
+    assert rounds_of(folder) == {0: 6, 64: 12 + 1, 128: 4, 192: 1, 256: 0}
+    with LabelStore.open_existing(folder / "labels.sqlite") as store:
+        assert [one.env_steps for one in fresh_answers(store, 0)] == [64, 192]

@@ -39,15 +39,9 @@ def test_fresh_pairs_are_numbered_over_the_whole_run() -> None:
     assert [PLAN.due_after(number) for number in range(5)] == [5, 4, 3, 0, 0]
 
 
-def test_rounds_as_a_stopped_process_asked_them() -> None:
-    assert PLAN.as_asked(1, 5).due == Due([5, 5, 2], [0, 2, 1]), "three others and two fresh pairs"
-    assert PLAN.as_asked(1, 3).due == PLAN.due, "the process was stopped before it asked all"
-    assert PLAN.as_asked(3, 9).due == PLAN.due, "no round follows the last phase"
-
-
 def test_queries_that_come_sooner() -> None:
-    sooner = PLAN.sooner(1, 5, unit=1)
+    sooner = PLAN.sooner(1, wanted=5, asked=0, unit=1)
     assert sooner.due == Due([5, 5, 2], [0, 2, 1])
     assert sooner.fresh_after(1) == PLAN.fresh_after(1)
     assert sooner.queries == PLAN.queries
-    assert PLAN.sooner(3, 9, unit=1).due == PLAN.due
+    assert PLAN.sooner(3, wanted=9, asked=9, unit=1).due == PLAN.due, "no round follows"

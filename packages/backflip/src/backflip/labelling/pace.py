@@ -38,6 +38,24 @@ def open_pairs_allowed(
     )
 
 
+def pairs_to_stay_busy(*, phase_seconds: float, per_minute: float | None, people: int) -> int:
+    """Return how many open pairs people need, so that they do not wait until the next round.
+
+        ⌈t v⌉ + min(a p, ⌈t v⌉)
+
+    The second term is for a phase that takes longer than the last one, and for pairs that other
+    people hold. Where phases are short, it is small too: labels come from many phases then.
+
+    Args:
+        phase_seconds: t, from the start of a phase to its new pairs.
+        per_minute: 60 v; None before the second answer.
+        people: p, those who are present.
+    """
+    held = AHEAD * people
+    answered = pairs_for_a_phase(phase_seconds=phase_seconds, per_minute=per_minute, people=0)
+    return answered + min(held, answered)
+
+
 def pairs_for_a_phase(*, phase_seconds: float, per_minute: float | None, people: int) -> int:
     """Return how many open pairs people need at the start of a phase, so that they do not wait.
 

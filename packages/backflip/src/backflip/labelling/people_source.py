@@ -19,7 +19,7 @@ from backflip.labelling.needed_labels import (
     newest_round_at,
     next_phase,
 )
-from backflip.labelling.pace import open_pairs_allowed, pairs_for_a_phase
+from backflip.labelling.pace import open_pairs_allowed, pairs_to_stay_busy
 from backflip.labelling.processes import NO_TERMINAL, PageProcess, TerminalProcess
 from backflip.labelling.status import read_status, write_status
 from backflip.labelling.tally import labels_per_minute, labels_per_minute_without_waiting
@@ -195,8 +195,9 @@ class PeopleAnswers:
         people = self.queue.active_people()
         if self._phase_started is None or not people:
             return 0
-        needed = pairs_for_a_phase(
-            phase_seconds=time.monotonic() - self._phase_started,
+        self._phase_seconds = time.monotonic() - self._phase_started
+        needed = pairs_to_stay_busy(
+            phase_seconds=self._phase_seconds,
             per_minute=labels_per_minute_without_waiting(self._run.store),
             people=people,
         )

@@ -27,7 +27,7 @@ class Due(NamedTuple):
         """The queries that are not fresh pairs."""
         return [every - fresh for every, fresh in zip(*self, strict=True)]
 
-    def sooner(self, number: int, wanted: int, unit: int = 1) -> "Due":
+    def sooner(self, number: int, wanted: int, asked: int = 0, unit: int = 1) -> "Due":
         """Return the queries if round `number` may have more: those of the last rounds come sooner.
 
         The round gets up to `wanted` queries, at most `MOST_SOONER` times as many as planned. Fresh
@@ -36,10 +36,11 @@ class Due(NamedTuple):
         Args:
             number: a round, from 0; there may be none of this number.
             wanted: queries of the round.
+            asked: those that a stopped process made, with the fresh pairs that it had not made yet.
             unit: queries that are asked together, of those that are not fresh pairs.
         """
         planned = sum(self.every[number : number + 1])
-        return self.with_at_least(number, min(wanted, MOST_SOONER * planned), unit)
+        return self.with_at_least(number, max(asked, min(wanted, MOST_SOONER * planned)), unit)
 
     def with_at_least(self, number: int, wanted: int, unit: int = 1) -> "Due":
         """Return the queries if round `number` has `wanted`, as far as the last rounds have enough.

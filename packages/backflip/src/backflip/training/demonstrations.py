@@ -119,7 +119,6 @@ class Demonstrations:
         spec: the environment's spec.
         config: the settings of teaching.
         store: the labels of the run.
-        rounds: the number of queries of each round.
 
     Raises:
         DamagedFile: the clips of the run are lost or damaged.
@@ -131,15 +130,15 @@ class Demonstrations:
         spec: EnvSpec,
         config: TeachConfig,
         store: LabelStore,
-        rounds: Sequence[int],
     ) -> None:
         known, length = bool(run.config.get(CONFIG)), config.clip_length
         self._clips = kept_clips(run.folder / DEMONSTRATED, spec, length) if known else []
         self._length, self._store = length, store
-        self._due = demonstration_schedule(rounds, config.demonstration_share)
+        self._share = config.demonstration_share
 
     def add_labels(
         self,
+        rounds: Sequence[int],
         number: int,
         seed: int,
         random_clips: Sequence[Clip],
@@ -149,21 +148,23 @@ class Demonstrations:
         """Add the labels of one round; those that a killed process added are not added again.
 
         Args:
+            rounds: the number of queries of each round; later ones may still change.
             number: the round.
             seed: the seed.
             random_clips: clips of the random policy, used if there is no record.
             record: the newest transitions of the agent.
             env_steps: env steps of the seed when the record ended.
         """
-        if not self._clips or not self._due[number]:
+        count = demonstration_schedule(rounds, self._share)[number]
+        if not self._clips or not count:
             return
         rng = np.random.default_rng([seed, 1 + env_steps, OWN])
         own = random_clips
         if record is not None:
-            own = some_clips(rng, record, self._length, self._due[number], shown=False).clips
+            own = some_clips(rng, record, self._length, count, shown=False).clips
         if own:
             self._store.add_answered(
-                self._label(rng, seed, own, env_steps, place) for place in range(self._due[number])
+                self._label(rng, seed, own, env_steps, place) for place in range(count)
             )
 
     def _label(

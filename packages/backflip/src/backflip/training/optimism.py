@@ -50,9 +50,14 @@ class Optimism:
     def __init__(
         self, model: RewardModel, weight: float, queries: Sequence[int], seeds: int
     ) -> None:
-        self._model, self._seeds = model, seeds
+        self._model, self._seeds, self._weight = model, seeds, weight
         weights = [weight * share for share in shares_to_come(queries)]
         self._weights = weights if any(weights) else []
+
+    def follow(self, queries: Sequence[int]) -> None:
+        """Let the bonus follow the queries of all rounds, if some come sooner than planned."""
+        if self._weights:  # the programs of a reward without a bonus stay those without
+            self._weights = [self._weight * share for share in shares_to_come(queries)]
 
     def parameters(self, reward: Any, phase: int) -> Any:
         """Return the parameters of `reward` in a phase, from those of the learned reward."""

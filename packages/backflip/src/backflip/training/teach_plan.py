@@ -52,24 +52,16 @@ class TeachPlan:
         """Return the numbers of the fresh pairs after `number` phases, counted over the run."""
         return range(sum(self.due.fresh[:number]), sum(self.due.fresh[: number + 1]))
 
-    def sooner(self, number: int, wanted: int, unit: int) -> "TeachPlan":
-        """Return the plan in which the round after `number` phases may have `wanted` queries.
+    def sooner(self, number: int, wanted: int, asked: int, unit: int) -> "TeachPlan":
+        """Return the plan in which the round after `number` phases may have more queries.
 
         Args:
             number: the number of phases.
             wanted: queries of each seed; those of the last rounds come sooner.
+            asked: those that a stopped process made, with the fresh pairs that it had not made yet.
             unit: queries that are asked together.
         """
-        return replace(self, due=self.due.sooner(number, wanted, unit))
-
-    def as_asked(self, number: int, asked: int) -> "TeachPlan":
-        """Return the plan in which the round after `number` phases has at least `asked` queries.
-
-        Args:
-            number: the number of phases.
-            asked: queries of each seed.
-        """
-        return replace(self, due=self.due.with_at_least(number, asked))
+        return replace(self, due=self.due.sooner(number, wanted, asked, unit))
 
     def updates_before(self, number: int) -> int:
         """Return the updates of the parents and of the phases before phase `number`, from 0."""

@@ -22,6 +22,7 @@ from backflip.preferences.answer_source import Answers, AnswerSource, QueriedRun
 from backflip.preferences.careless import careless_people
 from backflip.preferences.clips import Clip, episode_start
 from backflip.preferences.drawer import Drawer
+from backflip.preferences.fresh_pairs import fresh_answers
 from backflip.preferences.kept_labels import LabelHash
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
@@ -103,9 +104,7 @@ class TeachRun:
         self.label_hash = LabelHash(self.store.file)
         self.start = Start(**self.session.run.config.get("start", {}))
         self.plan = teach_plan_of(self.session.run, self.built, self.config, self.start.labels)
-        self.demonstrations = Demonstrations(
-            self.session.run, spec, self.config, self.store, self.plan.due.every
-        )
+        self.demonstrations = Demonstrations(self.session.run, spec, self.config, self.store)
         fresh = fresh_until(self.store, self.seeds, self.plan.before.env_steps)
         fresh += sum(self.plan.due.fresh)
         alarms = self.session.run.alarms()
@@ -263,7 +262,7 @@ class TeachRun:
             import_initial_labels(self.start, self.store, self.seeds)
             reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
         for number in range(restored.phases + restored.begun):
-            self._plan_as_asked(number)
+            self._ask_sooner(number)
         self.fits.restore(restored.extra)
         self.exploring.now = restored.extra.get("explores", self.exploring.now)
         self._watch_random_policy()
@@ -402,7 +401,7 @@ class TeachRun:
     def _make_queries(self, record: Transition | None, reward: Any, number: int) -> None:
         """Make the queries of all seeds after `number` phases; there are none after the last."""
         self._say_why_not_drawn()
-        self._ask_sooner(number)
+        self._ask_sooner(number, self.answers.queries_wanted())
         count = self.plan.due_after(number)
         env_steps = self.plan.env_steps(number)
         # also without queries: the page counts phases to know which answers training waits for
@@ -418,22 +417,30 @@ class TeachRun:
                     seed, self.random_clips[row], seen, known, count, env_steps, fresh
                 )
                 random = self.random_policy.clips[row].usual
-                self.demonstrations.add_labels(number, seed, random, seen, env_steps)
+                self.demonstrations.add_labels(
+                    self.plan.due.every, number, seed, random, seen, env_steps
+                )
         if self.source.needs_films and record is not None:
             episode = self.drawer.latest(row_of(record, 0))
             self.answers.set_status("drawing", episode=episode, episode_env_steps=env_steps)
 
-    def _ask_sooner(self, number: int) -> None:
-        """Let the queries after `number` phases be more if people would wait for the next ones."""
-        self._plan_as_asked(number)
-        wanted = -(-self.answers.queries_wanted() // len(self.seeds))
-        self.plan = self.plan.sooner(number, wanted, self.config.queries_at_once)
+    def _ask_sooner(self, number: int, wanted: int = 0) -> None:
+        """Let the queries of all seeds after `number` phases be more: wanted, or asked before."""
+        seeds = self.seeds
+        asked = max(self._asked(seed, number) for seed in seeds)
+        wanted = -(-wanted // len(seeds))
+        self.plan = self.plan.sooner(number, wanted, asked, self.config.queries_at_once)
+        self.optimism.follow(self.plan.due.others)
 
-    def _plan_as_asked(self, number: int) -> None:
-        """Let the plan have the queries after `number` phases that a stopped process made."""
+    def _asked(self, seed: int, number: int) -> int:
+        """Return the queries that a stopped process made after `number` phases, fresh pairs first.
+
+        Fresh pairs are made last, so those that are missing still belong to the round.
+        """
         env_steps = self.plan.env_steps(number)
-        asked = max(self.store.count_queries(seed, env_steps) for seed in self.seeds)
-        self.plan = self.plan.as_asked(number, asked)
+        asked = self.store.count_queries(seed, env_steps)
+        fresh = sum(one.env_steps == env_steps for one in fresh_answers(self.store, seed))
+        return max(asked, asked - fresh + len(self.plan.fresh_after(number)))
 
     def _fit_reward(self, number: int, reward: Any) -> Any:
         """Wait for answers; return the reward parameters, fitted again if there are new labels.
