@@ -952,3 +952,11 @@ def test_the_mean_of_a_replay_may_have_the_sign_of_older_rewards():
     turned = log("dqn", reward_mean=-np.asarray(replayed) / 1000.0, **columns)
     assert "REW-UNRELATED" in found_in(turned), "where the true reward changes its sign"
     assert "REW-SIGN" in found_in(log("ppo", reward_mean=-true, **columns))
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "dqn"])
+def test_an_infinite_return_is_found_in_any_log(algorithm):
+    infinite = np.where(T > 0.5, math.inf, 100 * T)
+    waits = np.where(T < 0.1, math.nan, 100 * T)
+    assert "NN-NAN" in found_in(log(algorithm, episode_return_mean=infinite), "findings")
+    assert "NN-NAN" not in found_in(log(algorithm, episode_return_mean=waits), "findings")

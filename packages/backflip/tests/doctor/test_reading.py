@@ -904,3 +904,31 @@ def test_a_setting_that_is_no_number_gives_no_signal(bad):
     settings = {"learning_rate": bad, "start_e": bad, "end_e": 0.1, "exploration_fraction": 0.5}
     log = with_settings(Log("odd", "cleanrl", {}, settings=settings, planned=1e5))
     assert not log.signals
+
+
+def test_returns_of_episodes_that_end_together_are_one_mean(tmp_path):
+    folder = tmp_path / "CartPole-v1__ppo__1__1700000000"
+    folder.mkdir()
+    data = version_event(1.6e9)
+    for at in range(1, 61):
+        for value in (1.0, 2.0, 6.0):
+            data += scalar_event(1.6e9 + at, at * 10_000, [("charts/episodic_return", value)])
+        data += scalar_event(1.6e9 + at, at * 10_000, [("losses/entropy", 0.5)])
+    (folder / "events.out.tfevents.1.host").write_bytes(data)
+    log = only(folder)
+    assert log.signals["episode_return_mean"].y.tolist() == [3.0] * 60
+    assert not [note for note in log.notes if "left out" in note]
+
+
+@pytest.mark.parametrize(("late", "is_found"), [(1.0, False), (5.0, True)])
+def test_episodes_that_get_longer_are_no_slower_training(tmp_path, late, is_found):
+    """An episode takes a second for 700 env steps, and an update seven seconds every 2,048."""
+    lengths = np.linspace(20, 480, 200).astype(int)
+    ends = np.cumsum(lengths)
+    times = np.cumsum(np.where(ends > 0.6 * ends[-1], late, 1.0) * lengths / 700)
+    times = times + 7 * (ends // 2048)
+    lines = ['#{"t_start": 1.6e9, "env_id": "CartPole-v1"}', "r,l,t"]
+    lines += [f"{length},{length},{time:.6f}" for length, time in zip(lengths, times, strict=True)]
+    (tmp_path / "0.monitor.csv").write_text("\n".join(lines) + "\n")
+    found = diagnose(only(tmp_path / "0.monitor.csv"))
+    assert ("SYS-SPEED" in [one.check.id for one in found.warnings]) == is_found

@@ -15,16 +15,26 @@ _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
 
 
 def speed(log: Log) -> Signal | None:
-    """Return env steps per second between logged points; None without times."""
+    """Return env steps per second, over about a fiftieth of the log; None without times.
+
+    Windows are equal in env steps. Where each point is an episode, early ones are short, and an
+    update is a pause between two of them: there a window is a twentieth of the log, so that each
+    one has such pauses in it.
+    """
     if log.has("env_steps_per_second"):
         return log.signals["env_steps_per_second"]
     if not log.has("seconds"):
         return None
     found = log.signals["seconds"]
-    width = max(1, len(found.x) // 50)
-    steps, seconds = found.x[width:] - found.x[:-width], found.y[width:] - found.y[:-width]
+    count = len(found.x)
+    parts = 20 if log.library == "monitor" else 50
+    width = max(1, count // parts) * np.ptp(found.x) / count if count else 0.0
+    begins = np.searchsorted(found.x, found.x - width, side="right") - 1
+    ends = np.flatnonzero(begins >= 0)
+    steps = found.x[ends] - found.x[begins[ends]]
+    seconds = found.y[ends] - found.y[begins[ends]]
     known = (seconds > 0) & (steps > 0)
-    return Signal(found.x[width:][known], steps[known] / seconds[known], found.logged_as)
+    return Signal(found.x[ends][known], steps[known] / seconds[known], found.logged_as)
 
 
 def own_speed(log: Log) -> Signal | None:

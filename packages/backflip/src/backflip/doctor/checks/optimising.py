@@ -41,10 +41,13 @@ def _not_finite(log: Log) -> Running | None:
     """
     returns = ("episode_return_mean",) if log.library in LOG_FINITE_RETURNS else ()
     found = [log.signals[name] for name in (*ALWAYS_FINITE, *returns) if log.has(name)]
-    if not found:
+    if not found and not log.has("episode_return_mean"):
         return None
     begins = log.end < EARLY * log.budget
     bad = [one.x[_broken(one.y, begins)][:1] for one in found]
+    if not returns and log.has("episode_return_mean"):  # NaN may mean that no episode has ended
+        one = log.signals["episode_return_mean"]
+        bad.append(one.x[np.isinf(one.y)][:1])
     first = np.sort(np.concatenate(bad))
     if not len(first):
         return Running(np.asarray([log.end]), np.zeros(1))

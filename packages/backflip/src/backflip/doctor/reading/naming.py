@@ -22,6 +22,8 @@ OF_TRAININGS = (
 RAY = "ray/tune/"  # before RLlib's names in event files
 _MOST_UNKNOWN = 40
 MANY = 0.4  # of the values: single episodes that end together are fewer
+# Of single episodes, of which those of several environments may end at one step.
+EPISODES = ("charts/episodic_return", "charts/episodic_length")
 
 
 @final
@@ -113,13 +115,20 @@ def _meaning(name: str, library: Library, mapping: Mapping[str, str]) -> tuple[s
 
 
 def _signal(name: str, series: Logged, factor: float, how: str) -> Signal:
-    """Return a series ordered by env steps; of equal steps, the last value counts."""
+    """Return a series ordered by env steps.
+
+    Of equal steps, the last value counts; of single episodes that end together, the mean.
+    """
     x, y = series.x, series.y * factor
     known = np.isfinite(x)
     x, y = x[known], y[known]
     order = np.argsort(x, kind="stable")
     x, y = x[order], y[order]
     last = np.append(np.diff(x) > 0, True)[: len(x)]
+    if name in EPISODES and len(x):
+        begins = np.flatnonzero(np.insert(last[:-1], 0, True))
+        ended = np.diff(begins, append=len(y))  # episodes that end at each step
+        return Signal(x[last], np.add.reduceat(y, begins) / ended, name, how)
     return Signal(x[last], y[last], name, how)
 
 
@@ -129,7 +138,8 @@ def _left_out(
     """Return one note about series of which many values have equal steps; empty if none has."""
     counts = {one.logged_as: len(one.x) for one in found.values()}
     lost = {name: int(np.isfinite(logged[name].x).sum()) - counts[name] for name in used}
-    names = [name for name in used if lost[name] > MANY * len(logged[name].x)]
+    kept = [name for name in used if name not in EPISODES]
+    names = [name for name in kept if lost[name] > MANY * len(logged[name].x)]
     if not names:
         return ()
     return (
