@@ -268,6 +268,17 @@ def test_convolutions_of_a_users_network(groups: int, tmp_path: Path) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_observations_that_are_not_finite_are_refused(tmp_path: Path, number: float) -> None:
+    case = CASES["ppo, vectors"]
+    spec, algorithm, state = learner(case)
+    (tmp_path / "policy.npz").write_bytes(packed(record(algorithm, state, spec), spec, {}))
+    obs = observations(case, 3)
+    obs[1] = number
+    with pytest.raises(ValueError, match="`obs` has numbers that are not finite"):
+        NumpyPolicy(tmp_path / "policy.npz").act(obs)
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
     with pytest.raises(ValueError, match="is not a policy that this file can read"):

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
 from packages.backflip.tests.conformance.reward_model import (
     LENGTH,
     fitted,
@@ -296,10 +297,20 @@ def test_an_environment_gives_the_learned_reward_and_keeps_the_true_one() -> Non
 
 
 @pytest.mark.medium
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_gymnasium_checks_the_environment() -> None:
+    reward, _, _ = learned("linear", CARTPOLE)
+    check_env(reward.wrap(gymnasium.make("CartPole-v1")), skip_render_check=True)
+
+
+@pytest.mark.medium
 def test_another_environment_is_not_wrapped() -> None:
     reward, _, _ = learned("linear", CARTPOLE)
     with pytest.raises(UsageError, match=r"its observation was \(4,\), now \(3,\)"):
         reward.wrap(gymnasium.make("Pendulum-v1"))
+    normalised = gymnasium.wrappers.NormalizeObservation(gymnasium.make("CartPole-v1"))
+    with pytest.raises(UsageError, match="normalises observations"):
+        reward.wrap(gymnasium.wrappers.RecordEpisodeStatistics(normalised))
     wrapped = gymnasium.wrappers.TimeLimit(reward.wrap(gymnasium.make("CartPole-v1")), 10)
     with pytest.raises(UsageError, match="has a learned reward already"):
         reward.wrap(wrapped)
@@ -349,6 +360,7 @@ import sys
 import gymnasium, numpy as np
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 from runshelf.errors import UsageError
 import backflip
 reward = backflip.load_reward(sys.argv[1])
@@ -375,6 +387,13 @@ except UsageError as error:
     assert "now (3,)" in str(error)
 else:
     raise AssertionError
+try:
+    reward.wrap_vec_env(VecMonitor(VecNormalize(make_vec_env("CartPole-v1"))))
+except UsageError as error:
+    assert "normalises observations" in str(error)
+else:
+    raise AssertionError
+reward.wrap_vec_env(VecNormalize(make_vec_env("CartPole-v1"), norm_obs=False))
 model = PPO("MlpPolicy", vec, n_steps=32, batch_size=32, n_epochs=1, seed=0, device="cpu")
 model.learn(200)
 print("learned", model.num_timesteps)

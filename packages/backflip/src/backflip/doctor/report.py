@@ -51,10 +51,15 @@ def in_words(diagnosis: Diagnosis) -> str:
     return "\n\n".join(parts)
 
 
+def _setting(value: object) -> str:
+    """Return a setting in words: of a float of 32 bits, no digits that it does not have."""
+    return number(value) if isinstance(value, float) else str(value)
+
+
 def _facts(log: Log) -> str:
     """Return what a maintainer asks first."""
     known = {name: log.settings[name] for name in _ASKED if name in log.settings}
-    settings = ", ".join(f"{name}={harmless(str(value))}" for name, value in known.items())
+    settings = ", ".join(f"{name}={harmless(_setting(value))}" for name, value in known.items())
     of = f"{log.algorithm or 'unknown algorithm'} on {log.env or 'an unknown environment'}"
     lines = [
         f"{harmless(log.name)}: {harmless(of)}, log of {log.library}",

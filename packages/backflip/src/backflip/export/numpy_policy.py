@@ -69,9 +69,11 @@ class Policy:
         A batch has a leading axis in every array of an observation.
 
         Raises:
-            ValueError: the observation is not in its space.
+            ValueError: the observation is not in its space, or has numbers that are not finite.
         """
         batch, single = learned(self._own_seen, obs, self._seen)
+        if not all(np.isfinite(one).all() for one in batch):
+            raise ValueError("`obs` has numbers that are not finite")
         self._key, key = split(self._key)
         values = [self._run(one, fold_in(key, number)) for number, one in enumerate(batch)]
         actions = np.stack(values)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import gymnasium
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.wrappers import NormalizeObservation
 
 from backflip.export.learned_reward import LearnedReward, refuse_other_spaces
 from runshelf.errors import UsageError
@@ -18,7 +20,7 @@ TRUE_REWARD = "true_reward"  # in `info`
 
 
 @final
-class RewardEnv(Base):
+class RewardEnv(Base, RecordConstructorArgs):
     """Gives the learned reward of every step; the true one is in `info["true_reward"]`.
 
     It is not a `gymnasium.RewardWrapper`, because a learned reward needs observations and action.
@@ -29,7 +31,7 @@ class RewardEnv(Base):
 
     Raises:
         UsageError: `env` is not a `gymnasium.Env`, its spaces differ from those of the reward, or
-            it has a learned reward already.
+            it normalises observations or has a learned reward already.
     """
 
     def __init__(self, env: Any, reward: LearnedReward) -> None:
@@ -44,6 +46,12 @@ class RewardEnv(Base):
                 "`env` has a learned reward already, so its own one would be lost; wrap the "
                 "environment without it"
             )
+        if any(isinstance(one, NormalizeObservation) for one in _layers(env)):
+            raise UsageError(
+                "`env` normalises observations, and the reward was learned from those of the "
+                "environment: wrap the reward first, then `NormalizeObservation`"
+            )
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, reward=reward)
         super().__init__(env)
         self._reward, self._obs = reward, None
 

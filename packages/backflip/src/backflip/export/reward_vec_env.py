@@ -4,7 +4,7 @@ Stable-Baselines3 is not a dependency: it is imported by name, when a `VecEnv` i
 """
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -30,7 +30,23 @@ def reward_vec_env(vec_env: Any, reward: LearnedReward) -> Any:
             "one gymnasium.Env call `wrap`"
         )
     refuse_other_spaces(reward, vec_env.observation_space, vec_env.action_space)
+    if any(_normalises(library, one) for one in _layers(vec_env)):
+        raise UsageError(
+            "`vec_env` normalises observations, and the reward was learned from those of the "
+            "environment: wrap the reward first, then `VecNormalize`"
+        )
     return _wrapper(library.VecEnvWrapper)(vec_env, reward)
+
+
+def _normalises(library: Any, vec_env: Any) -> bool:
+    return isinstance(vec_env, library.VecNormalize) and vec_env.norm_obs
+
+
+def _layers(vec_env: Any) -> Iterator[Any]:
+    """Yield a VecEnv and those that it wraps."""
+    while vec_env is not None:
+        yield vec_env
+        vec_env = getattr(vec_env, "venv", None)
 
 
 @cache

@@ -20,6 +20,7 @@ from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
 from runshelf.durations import duration
 from runshelf.errors import DamagedFile
+from runshelf.formatting import plural
 from runshelf.terminal_text import harmless
 
 PAUSE_SECONDS = 0.5  # at the end of a clip before it repeats, at speed 1
@@ -275,8 +276,8 @@ def _phase(status: Status) -> str:
 
 def progress_parts(tally: Tally, status: Status) -> list[str]:
     """Return the progress of labelling in short phrases, the most important first."""
-    budget = f" of {status.budget}" if status.budget else ""
-    parts = [f"{tally.labels}{budget} answers"]
+    of = f"{tally.labels} of {status.budget} answers" if status.budget else ""
+    parts = [of or plural(tally.labels, "answer")]
     if (needed := status.needed_labels) is not None and needed > tally.labels:
         given = max(0, tally.labels - status.learned_labels)
         parts.append(f"{given} of {given + needed - tally.labels} until the agent learns")
