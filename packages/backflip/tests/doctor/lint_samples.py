@@ -3,6 +3,32 @@
 BAD: dict[str, list[str]] = {
     "L01": [
         """
+import random
+import torch
+def run(env, q, qt, memory):
+    obs, info = env.reset()
+    for step in range(20000):
+        nobs, r, term, trunc, info = env.step(int(q(torch.as_tensor(obs)).argmax()))
+        done = term or trunc
+        memory.append((obs, r, nobs, done))  # here
+        obs = nobs
+        if done:
+            obs, info = env.reset()
+        for o, r, n, d in random.sample(memory, 64):
+            y = r + 0.99 * qt(n).max() * (1 - d)
+""",
+        """
+def run(env, act, net):
+    obs, info = env.reset()
+    while True:
+        next_obs, r, terminated, truncated, info = env.step(act(obs))
+        done = terminated or truncated
+        y = r + 0.99 * net(next_obs).max() * (1 - done)  # here
+        obs = next_obs
+        if done:
+            obs, info = env.reset()
+""",
+        """
 def target(env, q):
     obs, reward, terminated, truncated, _ = env.step(0)
     done = terminated or truncated
@@ -564,6 +590,13 @@ def step(model, state, next_state, action, reward, gamma):
 """,
     ],
     "L06": [
+        """
+import torch
+def loss(q, target_q, s, a, r, after, ends, gamma):
+    a = torch.tensor(a).unsqueeze(1)
+    y = r + gamma * (1 - ends) * target_q(after).max(1)[0].detach()
+    return torch.nn.functional.mse_loss(q(s).gather(1, a), y)  # here
+""",
         """
 import torch
 def loss(q, b, gamma):
@@ -1925,6 +1958,16 @@ def target(reward, next_obs, terminated, critic, discount):
     ],
     "L26": [
         """
+import torch
+def update(dist, log_probs, actions, returns, value_loss):
+    entropies = []
+    for one in dist:
+        entropies.append(one.entropy())
+    policy_loss = -(log_probs * returns).mean()
+    loss = policy_loss + value_loss + 0.01 * torch.stack(entropies).mean()  # here
+    return loss
+""",
+        """
 def alpha_loss(log_alpha, log_prob, target_entropy):
     return (log_alpha * (log_prob + target_entropy)).mean()  # here
 """,
@@ -2009,6 +2052,17 @@ class Agent:
 """,
     ],
     "L28": [
+        """
+import torch
+from torch.distributions import Normal
+class Policy:
+    def act(self, obs):
+        mean, deviation = self.net(obs)
+        dist = Normal(mean, deviation)
+        u = dist.rsample()
+        action = torch.tanh(u)
+        return 2 * action, dist.log_prob(u).sum(-1)  # here
+""",
         """
 import torch
 from torch.distributions import Normal
@@ -3000,6 +3054,15 @@ def train(model, s, r, s2, gamma):
 """,
     ],
     "L06": [
+        """
+import torch
+def loss(q, target_q, s, a, r, after, ends, gamma):
+    a = torch.tensor(a)
+    b = torch.tensor(a).unsqueeze(1)
+    y = r + gamma * (1 - ends) * target_q(after).max(1)[0].detach()
+    one = torch.nn.functional.mse_loss(q(s).gather(1, b).squeeze(1), y)
+    return one + torch.nn.functional.mse_loss(q(s).gather(1, a), y)
+""",
         """
 import torch.nn.functional as F
 def loss(q, target_q, b, gamma):
@@ -4586,6 +4649,18 @@ def target(reward, next_obs, terminated, critic, discount):
     ],
     "L26": [
         """
+import torch
+def update(dist, log_probs, returns, value_loss):
+    entropies, losses = [], []
+    for one in dist:
+        entropies.append(one.entropy())
+        losses.append(-one.entropy())
+    policy_loss = -(log_probs * returns).mean()
+    loss = policy_loss + value_loss - 0.01 * torch.stack(entropies).mean()
+    loss = policy_loss + 0.01 * torch.stack(losses).mean()
+    return loss
+""",
+        """
 def alpha_loss(log_alpha, log_prob, target_entropy):
     return -(log_alpha * (log_prob + target_entropy)).mean()
 def temperature_loss(log_alpha, log_prob, target_entropy):
@@ -4674,6 +4749,34 @@ def policy_loss(policy, critic, obs):
 """,
     ],
     "L28": [
+        """
+import torch
+from torch.distributions import Normal
+class Policy:
+    def act(self, obs):
+        dist = Normal(*self.net(obs))
+        u = dist.rsample()
+        action = torch.tanh(u)
+        return action, dist.log_prob(u).sum(-1) - torch.log(1 - action.pow(2) + 1e-6).sum(-1)
+    def kept(self, obs):
+        dist = Normal(*self.net(obs))
+        u = dist.rsample()
+        return torch.tanh(u), u, dist.log_prob(u).sum(-1)
+    def plain(self, obs):
+        dist = Normal(*self.net(obs))
+        u = dist.rsample()
+        return u, dist.log_prob(u)
+""",
+        """
+import torch
+from torch.distributions import Normal
+def act(net, obs):
+    dist = Normal(*net(obs))
+    u = dist.rsample()
+    return torch.tanh(u), dist.log_prob(u).sum(-1) - correction(u)
+def correction(u):
+    return (2 * (0.6931 - u - torch.nn.functional.softplus(-2 * u))).sum(-1)
+""",
         """
 import torch
 from torch.distributions import Normal

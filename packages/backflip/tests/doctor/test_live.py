@@ -101,6 +101,8 @@ def test_a_report_says_that_a_log_without_planned_env_steps_is_judged_as_ended()
     said = in_words(diagnose(replace(of, planned=math.nan)))
     assert f"env steps      {number(1e5)}, judged as a training that has ended" in said
     assert "--about env_steps=N" in said
+    said = in_words(diagnose(replace(of, planned=math.inf)))
+    assert f"env steps      {number(1e5)} so far: the training goes on" in said
 
 
 @pytest.mark.medium
@@ -124,6 +126,7 @@ def test_the_command_follows_a_program_and_stops_at_a_finding(tmp_path):
         out, err = doctor.communicate(timeout=300)  # it looks rarely where a look takes long
     assert doctor.returncode == 1
     assert "backflip: doctor: PI-KL-HIGH" in err
+    assert "Infinity" not in out, "planned env steps are unknown"
     (found,) = json.loads(out)["diagnoses"]
     assert found["findings"][0]["since_env_steps"] > 450_000
 

@@ -932,3 +932,18 @@ def test_episodes_that_get_longer_are_no_slower_training(tmp_path, late, is_foun
     (tmp_path / "0.monitor.csv").write_text("\n".join(lines) + "\n")
     found = diagnose(only(tmp_path / "0.monitor.csv"))
     assert ("SYS-SPEED" in [one.check.id for one in found.warnings]) == is_found
+
+
+def test_event_files_of_rllib_are_over_iterations(tmp_path):
+    data = version_event(1.6e9)
+    for at in range(1, 61):
+        tags = [
+            ("ray/tune/num_env_steps_sampled_lifetime", 2048.0 * at),
+            ("ray/tune/env_runners/episode_return_mean", 1.0 * at),
+        ]
+        data += scalar_event(1.6e9 + at, at, tags)
+    (tmp_path / "events.out.tfevents.1.host").write_bytes(data)
+    log = only(tmp_path)
+    assert log.library == "rllib"
+    assert log.signals["episode_return_mean"].x.tolist() == [2048.0 * at for at in range(1, 61)]
+    assert any("iterations are placed among the env steps" in note for note in log.notes)

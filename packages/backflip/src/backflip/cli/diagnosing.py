@@ -165,24 +165,26 @@ def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "li
     Returns:
         The logs as they are now, or as they were last, if they cannot be read any more.
     """
-    from backflip.doctor.live import follow
+    from backflip.doctor.live import follow, going_on
     from backflip.doctor.log import Log
 
-    last = list[Log]()
+    last, stopped = list[Log](), False
 
     def kept() -> "list[Log]":
         last[:] = read()
         return last
 
     def until(found: "Sequence[Diagnosis]") -> bool:
-        return options.until_finding and any(one.findings for one in found)
+        nonlocal stopped
+        stopped = options.until_finding and any(one.findings for one in found)
+        return stopped
 
     if not any(Path(name).exists() for name in options.names):
         kept()  # a run, or a wrong name: say so at once
     with contextlib.suppress(KeyboardInterrupt):
         follow(kept, lambda line: put(harmless(f"backflip: {line}"), file=sys.stderr), until)
     try:
-        return read()
+        return [going_on(log) for log in read()] if stopped else read()
     except UserFacingError as error:
         if not last:
             raise

@@ -76,7 +76,7 @@ class Watch:
         """
         began = time.monotonic()
         try:
-            self.diagnoses = [diagnose(_going_on(log)) for log in self._read()]
+            self.diagnoses = [diagnose(going_on(log)) for log in self._read()]
         finally:
             spent = time.monotonic() - began
             self._next = time.monotonic() + max(self._pause, spent / SHARE)
@@ -92,7 +92,7 @@ class Watch:
         return {check: ids.count(check) for check in dict.fromkeys(ids)}
 
 
-def _going_on(log: Log) -> Log:
+def going_on(log: Log) -> Log:
     """Return a log for a look while its training goes on.
 
     Without planned env steps it has no end, so that no check takes what is logged for all of it.

@@ -76,6 +76,8 @@ def _env_steps(log: Log) -> str:
         return "unknown: no logged name has a meaning here"
     if not log.is_over_env_steps:
         return f"{number(log.end)} {log.counts}, judged as a training that has ended"
+    if math.isinf(log.planned):
+        return f"{number(log.end)} so far: the training goes on, and its planned ones are unknown"
     if log.planned > 0:
         return f"{number(log.end)} of {number(log.planned)}"
     return (

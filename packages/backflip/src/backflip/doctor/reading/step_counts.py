@@ -7,7 +7,8 @@ logged speed, a whole number, and the seconds of collection and of learning:
 
 Each iteration narrows n down. Tianshou logs `update/` over updates, and the rest over env steps: an
 update happened when the clock says. Dopamine logs returns over iterations, and losses over env
-steps: its iterations are placed by the clock, too.
+steps: its iterations are placed by the clock, too. RLlib's event files are over iterations, and its
+env steps are logged beside them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 
 from backflip.doctor.log import ITERATIONS, OF_EACH_ENV, OF_ENVS, UPDATES, Log, Signal, Values
 from backflip.doctor.measures import together
-from backflip.doctor.reading.naming import ENV_STEPS, Logged
+from backflip.doctor.reading.naming import ENV_STEPS, RAY, Logged
 from runshelf.errors import UsageError
 from runshelf.interop.event_columns import Column
 from runshelf.interop.metric_names import Library, library_of
@@ -30,6 +31,11 @@ _SECONDS = "/time"  # the end of names that are logged over seconds
 _COUNTS = ("update/update_step", "update/gradient_step")
 _FEWEST = 2  # points of a clock
 _RETURNS = "Train/AverageReturns"
+_RLLIB_COUNTS = tuple(
+    prefix + name
+    for name in ("num_env_steps_sampled_lifetime", "timesteps_total")
+    for prefix in ("", RAY)
+)
 _BY_CLOCK = "iterations are placed among the env steps of the losses, by the times of the events"
 _EACH = (
     "steps are those of each environment: `--about num_envs=N` makes env steps of them, where N "
@@ -93,6 +99,8 @@ def placed(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Placed:
         return Placed(logged, UPDATES, ("`update/` is over updates: no clock places them",))
     if library == "dopamine":
         return _of_dopamine(logged)
+    if "rllib" in (library, library_of(name.removeprefix(RAY) for name in logged)):
+        return _of_rllib(logged)
     return Placed(logged, OF_ENVS, ())
 
 
@@ -102,6 +110,19 @@ def _of_dopamine(logged: Mapping[str, Logged]) -> Placed:
     if len(between) and np.median(between) > 1:
         return Placed(logged, OF_ENVS, (_BY_CLOCK,))
     return Placed(logged, ITERATIONS, ("steps are iterations: their env steps are not logged",))
+
+
+def _of_rllib(logged: Mapping[str, Logged]) -> Placed:
+    """Return series over the env steps that are logged, if they are over iterations."""
+    counts = [logged[name] for name in _RLLIB_COUNTS if name in logged]
+    if not counts or len(counts[0].x) < _FEWEST or np.array_equal(*counts[0]):
+        return Placed(logged, OF_ENVS, ())
+    order = np.argsort(counts[0].x, kind="stable")
+    iterations, steps = counts[0].x[order], counts[0].y[order]
+    moved = {
+        name: Logged(np.interp(one.x, iterations, steps), one.y) for name, one in logged.items()
+    }
+    return Placed(moved, OF_ENVS, ("iterations are placed among the env steps that are logged",))
 
 
 def _is_over_updates(logged: Mapping[str, Logged]) -> bool:

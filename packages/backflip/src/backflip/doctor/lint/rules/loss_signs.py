@@ -21,6 +21,7 @@ from backflip.doctor.lint.source import (
 
 # Functions and methods that keep a sign.
 REDUCED = ("mean", "sum", "squeeze", "flatten", "reduce_mean", "reduce_sum")
+STACKS = ("stack", "cat", "concatenate")
 SMALLEST = ("min", "minimum")
 LARGEST = ("max", "maximum")
 LIKELIHOODS = ("log_prob", "logprob", "logp", "log_pi", "logpi", "ratio")
@@ -46,6 +47,8 @@ def _loss_signs(source: Source) -> Iterator[Hit]:
         values: dict[str, list[ast.expr]] = {}
         for target, value, _ in assignments(scope):
             values.setdefault(written(target), []).append(value)
+        for name, value in _appended(scope):
+            values.setdefault(name, []).append(value)
         turned = _with_parts(_turned(scope), values)
         for name, value, statement in losses(source, scope):
             if name in turned:
@@ -322,17 +325,44 @@ def _lowers_entropy(parts: Sequence[Term], values: Values) -> bool:
 
 def _has_entropy(term: Term, values: Values) -> bool:
     """Return whether a factor of a term is an entropy, and surely not minus one."""
-    for factor in term.factors:
+    for factor in map(_unstacked, term.factors):
         last = _name_of(factor)
-        if not has_word(last, "entropy") or has_word(last, "neg", *OTHER_ENTROPIES):
-            continue
         known = values.get(written(factor), ())
+        if not has_word(last, "entropy") and not any(map(_is_entropy, known)):
+            continue
+        if has_word(last, "neg", *OTHER_ENTROPIES):
+            continue
         names = {name for one in known for name in map(last_word, ast.walk(one))}
         if has_word(last, "loss") and not any(has_word(name, "entropy") for name in names):
             continue  # it may be minus the entropy
         if not any(map(_has_minus, known)):
             return True
     return False
+
+
+def _appended(scope: Scope) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the names of lists, and what is appended to them."""
+    for node in walk(scope):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[one]):
+                yield name, one
+            case _:
+                pass
+
+
+def _unstacked(node: ast.expr) -> ast.expr:
+    """Return the list that `torch.stack(entropies)` is made of; other code as it is."""
+    match node:
+        case ast.Call(func=func, args=[ast.Name() as inner, *_]) if last_word(func) in STACKS:
+            return inner
+        case _:
+            return node
+
+
+def _is_entropy(value: ast.expr) -> bool:
+    """Return whether a value is `dist.entropy()`, or its mean."""
+    plain = _unreduced(value)
+    return isinstance(plain, ast.Call) and last_word(plain.func) == "entropy"
 
 
 def _has_minus(value: ast.expr) -> bool:

@@ -20,6 +20,7 @@ from backflip.doctor.lint.source import (
 
 NORMAL = ("normal", "multivariatenormal")  # classes of torch.distributions, in lower case
 SQUASHING = ("tanh", "sigmoid")
+CORRECTING = ("log", "log1p", "softplus", "logsigmoid", "log_abs_det_jacobian", "logaddexp")
 POLICIES = {"policy", "actor", "pi"}  # words in names of losses
 
 
@@ -73,6 +74,11 @@ def _valued(factor: ast.expr, drawn: set[str]) -> str:
     return ""
 
 
+def _wrong_densities(source: Source) -> Iterator[Hit]:
+    yield from _squashed_densities(source)
+    yield from _uncorrected_densities(source)
+
+
 def _squashed_densities(source: Source) -> Iterator[Hit]:
     """Find `dist.log_prob(tanh(u))` of a normal distribution."""
     if not source.imports_any("torch"):
@@ -89,6 +95,39 @@ def _squashed_densities(source: Source) -> Iterator[Hit]:
                         yield Hit(call, seen)
                 case _:
                     pass
+
+
+def _uncorrected_densities(source: Source) -> Iterator[Hit]:
+    """Find `u = dist.rsample()` of which `tanh(u)` and `dist.log_prob(u)` go on, and no logarithm.
+
+    An action that is used elsewhere may be the one that is learned from: its density is right.
+    """
+    if not source.imports_any("torch"):
+        return
+    for scope in source.scopes:
+        pairs = [(written(target), value) for target, value, _ in assignments(scope)]
+        drawn, normal = _always(pairs, ("rsample",)), _always(pairs, NORMAL)
+        calls = [node for node in walk(scope) if isinstance(node, ast.Call)]
+        if any(last_word(call.func) in CORRECTING for call in calls):
+            continue
+        for name in sorted(drawn):
+            squashing = [one for one in calls if _takes(one, name, SQUASHING)]
+            judging = [one for one in calls if _takes(one, name, ("log_prob",))]
+            of = [one.func.value for one in judging if isinstance(one.func, ast.Attribute)]
+            uses = sum(_reads(node, name) for node in walk(scope))
+            if len(squashing) == 1 and len(judging) == 1 and uses == 2 and written(of[0]) in normal:
+                yield Hit(judging[0], f"`{name}` is squashed, and its density is not corrected")
+
+
+def _takes(call: ast.Call, name: str, words: tuple[str, ...]) -> bool:
+    """Return whether a call of one of the words is given a name, or is a method of it."""
+    of = call.func.value if isinstance(call.func, ast.Attribute) else None
+    given = [written(one) for one in call.args] or [written(of) if of is not None else ""]
+    return last_word(call.func) in words and given == [name]
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id == name
 
 
 def _always(pairs: list[tuple[str, ast.expr]], words: tuple[str, ...]) -> set[str]:
@@ -119,6 +158,6 @@ RULES = (
         "Take `log_prob` of the action before tanh, and subtract `log(1 - tanh(u)^2)`, or use "
         "`TransformedDistribution` with `TanhTransform`.",
         "Haarnoja et al. 2018, arXiv:1801.01290, appendix C",
-        _squashed_densities,
+        _wrong_densities,
     ),
 )

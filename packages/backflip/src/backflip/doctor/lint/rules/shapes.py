@@ -8,6 +8,7 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.origins import column_networks, is_number_of_each, lists_of_numbers
 from backflip.doctor.lint.source import (
     MADE_FROM,
+    Scope,
     Source,
     argument,
     assignments,
@@ -30,11 +31,13 @@ class Shapes(NamedTuple):
         named: the shapes of names.
         networks: that give columns.
         lists: of a number for each step; None for a program that makes columns of them.
+        indices: names of indices that surely have one column.
     """
 
     named: dict[str, str]
     networks: set[str]
     lists: set[str] | None
+    indices: set[str]
 
 
 def _column_against_row(source: Source) -> Iterator[Hit]:
@@ -43,7 +46,7 @@ def _column_against_row(source: Source) -> Iterator[Hit]:
         return
     losses, networks = _loss_objects(source), column_networks(source)
     for scope in source.scopes:
-        shapes = Shapes({}, networks, lists_of_numbers(source, scope))
+        shapes = Shapes({}, networks, lists_of_numbers(source, scope), _indices(scope))
         for node in walk(scope):
             if isinstance(node, ast.Assign):
                 for target in node.targets:
@@ -53,6 +56,14 @@ def _column_against_row(source: Source) -> Iterator[Hit]:
             if found in ({"column", "row"}, {"column", "likely"}):
                 certain = "" if "row" in found else "most likely "
                 yield Hit(node, f"one side has shape (B, 1), the other {certain}(B,)")
+
+
+def _indices(scope: Scope) -> set[str]:
+    """Return the names that are only set to an index of one column: `a = a.unsqueeze(1)`."""
+    found: dict[str, list[bool]] = {}
+    for target, value, _ in assignments(scope):
+        found.setdefault(written(target), []).append(_is_unsqueezed(value))
+    return {name for name, sure in found.items() if name and all(sure)}
 
 
 def _loss_objects(source: Source) -> set[str]:
@@ -141,7 +152,7 @@ def _shape_of_call(call: ast.Call, shapes: Shapes) -> str:
         case ast.Attribute(value=ast.Name(id="torch"), attr="squeeze" | "flatten"), [inner, *_]:
             return "row" if _shape(inner, shapes) else ""
         case ast.Attribute(attr="gather"), _:
-            return "column" if _gathers_one(call) else ""
+            return "column" if _gathers_one(call, shapes) else ""
         case ast.Attribute(attr="amax"), _:
             return "row" if _is_maximum(call) else ""
         case ast.Attribute(attr="squeeze" | "squeeze_" | "flatten", value=inner), _:
@@ -161,12 +172,14 @@ def _shape_of_call(call: ast.Call, shapes: Shapes) -> str:
             return ""
 
 
-def _gathers_one(call: ast.Call) -> bool:
+def _gathers_one(call: ast.Call, shapes: Shapes) -> bool:
     """Return whether a call is `q.gather(1, index)`, or a function of q, with one column."""
     of_torch = written(call.func) == "torch.gather"
     dim = argument(call, "dim", 1 if of_torch else 0)
     index = argument(call, "index", 2 if of_torch else 1)
-    return number(dim) in (1, -1) and index is not None and _is_unsqueezed(index)
+    if number(dim) not in (1, -1) or index is None:
+        return False
+    return _is_unsqueezed(index) or written(index) in shapes.indices
 
 
 def _is_unsqueezed(node: ast.expr) -> bool:

@@ -15,6 +15,7 @@ from backflip.doctor.lint.source import (
     assignments,
     discounts,
     has_word,
+    is_of_next,
     last_word,
     names_in,
     unconverted,
@@ -72,22 +73,30 @@ def _is_value(name: str) -> bool:
     last = name.rpartition(".")[2].lower()
     words = {word.rstrip("12") for word in last.split("_")}
     return (
-        bool(words & {"v", "q", "vf", "qf"})
+        bool(words & {"v", "q", "vf", "qf", "qt"})
         or last in LARGEST
         or has_word(last, "value", "critic", "boot", "q_", "_q", "qval", "target")
     )
 
 
 def _masks_a_value(source: Source, node: ast.AST, ends: Ends, values: set[str]) -> bool:
-    """Return whether 1 - done is in a term of a sum that has a value.
+    """Return whether 1 - done is in a term of a sum that has a value, of any name.
 
     `γ v (1 - terminated) + γ λ (1 - done) sum` masks the sum alone by done, and that is right.
     """
     return any(
-        any(name in values or _is_value(name) for name in names_in(_term(source, one)))
+        _has_value(_term(source, one), values)
         for one in ast.walk(node)
         if (isinstance(one, ast.Name | ast.Attribute) and written(one) in ends.masks)
         or ends.negates(one)
+    )
+
+
+def _has_value(term: ast.AST, values: set[str]) -> bool:
+    """Return whether a term names a value, or has a function of the next state: `net(next_obs)`."""
+    calls = (one for one in ast.walk(term) if isinstance(one, ast.Call))
+    return any(name in values or _is_value(name) for name in names_in(term)) or any(
+        is_of_next(given) for call in calls for given in call.args
     )
 
 
