@@ -667,3 +667,27 @@ def test_a_round_that_was_stopped_gets_its_fresh_pair(tmp_path, monkeypatch):
     assert rounds_of(folder) == {0: 6, 64: 12 + 1, 128: 4, 192: 1, 256: 0}
     with LabelStore.open_existing(folder / "labels.sqlite") as store:
         assert [one.env_steps for one in fresh_answers(store, 0)] == [64, 192]
+
+
+@pytest.mark.medium
+def test_a_resumed_run_without_forecasts_of_fresh_pairs_asks_as_planned(tmp_path, monkeypatch):
+    """Fresh pairs of a model without opinions have none, so they look like other queries."""
+    monkeypatch.setattr(
+        "backflip.training.teaching.fresh_answers", lambda store, seed: [], raising=True
+    )
+    options = {"labels": 24, "seeds": 1, "settings": {"fresh_share": 0.1}}
+    original, saves = Session.save, []
+
+    def stopped(*args, **arguments):
+        saves.append(args)
+        if len(saves) == 1:
+            raise KeyboardInterrupt
+        return original(*args, **arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "save", stopped)
+        with pytest.raises(Interrupted):
+            tiny(tmp_path, **options)
+    (run,) = list_runs(tmp_path)
+    resume_teach(find_run(tmp_path, run))
+    assert rounds_of(tmp_path / "runs" / run) == {0: 6, 64: 10 + 1, 128: 6, 192: 1, 256: 0}

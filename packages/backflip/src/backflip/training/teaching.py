@@ -262,7 +262,7 @@ class TeachRun:
             import_initial_labels(self.start, self.store, self.seeds)
             reward = initial_reward(self.start, self.model, spec.id, len(self.seeds))
         for number in range(restored.phases + restored.begun):
-            self._ask_sooner(number)
+            self._plan_round(number, 0, max(self._asked(seed, number) for seed in self.seeds))
         self.fits.restore(restored.extra)
         self.exploring.now = restored.extra.get("explores", self.exploring.now)
         self._watch_random_policy()
@@ -401,7 +401,7 @@ class TeachRun:
     def _make_queries(self, record: Transition | None, reward: Any, number: int) -> None:
         """Make the queries of all seeds after `number` phases; there are none after the last."""
         self._say_why_not_drawn()
-        self._ask_sooner(number, self.answers.queries_wanted())
+        self._ask_sooner(number)
         count = self.plan.due_after(number)
         env_steps = self.plan.env_steps(number)
         # also without queries: the page counts phases to know which answers training waits for
@@ -424,23 +424,30 @@ class TeachRun:
             episode = self.drawer.latest(row_of(record, 0))
             self.answers.set_status("drawing", episode=episode, episode_env_steps=env_steps)
 
-    def _ask_sooner(self, number: int, wanted: int = 0) -> None:
-        """Let the queries of all seeds after `number` phases be more: wanted, or asked before."""
-        seeds = self.seeds
-        asked = max(self._asked(seed, number) for seed in seeds)
-        wanted = -(-wanted // len(seeds))
+    def _ask_sooner(self, number: int) -> None:
+        """Let the queries after `number` phases be more if people would wait for the next ones."""
+        wanted = -(-self.answers.queries_wanted() // len(self.seeds))
+        self._plan_round(number, wanted, max(self._begun(seed, number) for seed in self.seeds))
+
+    def _plan_round(self, number: int, wanted: int, asked: int) -> None:
         self.plan = self.plan.sooner(number, wanted, asked, self.config.queries_at_once)
         self.optimism.follow(self.plan.due.others)
 
     def _asked(self, seed: int, number: int) -> int:
-        """Return the queries that a stopped process made after `number` phases, fresh pairs first.
+        """Return the queries that were made after `number` phases."""
+        return self.store.count_queries(seed, self.plan.env_steps(number))
 
-        Fresh pairs are made last, so those that are missing still belong to the round.
+    def _begun(self, seed: int, number: int) -> int:
+        """Return the queries of a round that a stopped process began, of which it made some.
+
+        Fresh pairs are made last. If there are more queries than planned, they are still missing.
         """
+        asked, planned = self._asked(seed, number), self.plan.fresh_after(number)
+        if asked <= self.plan.due_after(number):
+            return asked
         env_steps = self.plan.env_steps(number)
-        asked = self.store.count_queries(seed, env_steps)
         fresh = sum(one.env_steps == env_steps for one in fresh_answers(self.store, seed))
-        return max(asked, asked - fresh + len(self.plan.fresh_after(number)))
+        return asked + max(0, len(planned) - fresh)
 
     def _fit_reward(self, number: int, reward: Any) -> Any:
         """Wait for answers; return the reward parameters, fitted again if there are new labels.
