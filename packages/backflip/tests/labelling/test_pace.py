@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.modules import module_at
 
-from backflip.labelling.pace import open_pairs_allowed, pairs_for_a_phase, pairs_to_stay_busy
+from backflip.labelling.pace import open_pairs_allowed, pairs_to_stay_busy
 
 simulated = module_at("benchmarks/pace.py")
 
@@ -37,22 +37,9 @@ def test_by_hand(unanswered, newest, seconds, per_minute, people, starts):
 @pytest.mark.parametrize(
     ("seconds", "per_minute", "people", "pairs"),
     [
-        (0.0, None, 1, 4),  # what one person holds
-        (30.0, 20.0, 1, 4 + 10),
-        (30.1, 20.0, 1, 4 + 11),  # rounded up
-        (30.0, 20.0, 3, 12 + 10),  # the rate is that of all people together
-        (30.0, 20.0, 0, 10),
-    ],
-)
-def test_pairs_for_a_phase_by_hand(seconds, per_minute, people, pairs):
-    found = pairs_for_a_phase(phase_seconds=seconds, per_minute=per_minute, people=people)
-    assert found == pairs
-
-
-@pytest.mark.parametrize(
-    ("seconds", "per_minute", "people", "pairs"),
-    [
         (30.0, 20.0, 1, 10 + 4),
+        (30.1, 20.0, 1, 11 + 4),  # rounded up
+        (30.0, 20.0, 0, 10),
         (30.0, 20.0, 3, 10 + 10),  # never more than twice what is answered
         (1.0, 20.0, 4, 1 + 1),  # short phases follow each other soon
         (30.0, None, 1, 0),

@@ -22,7 +22,8 @@ def open_pairs_allowed(
 
         min(n, a p + ⌈t v⌉)
 
-    n pairs were added in the newest round; the others are those of `pairs_for_a_phase`.
+    n pairs were added in the newest round, each of p people holds a = 4 pairs (one on the screen,
+    three loaded), a phase takes t seconds, v pairs are answered per second.
 
     Args:
         newest_round: n, over all seeds; 0 if no queries will follow: then wait for all answers.
@@ -30,12 +31,7 @@ def open_pairs_allowed(
         per_minute: 60 v; None before the second answer.
         people: p, those who are present.
     """
-    return min(
-        newest_round,
-        pairs_for_a_phase(
-            phase_seconds=phase_seconds, per_minute=per_minute, people=max(people, 1)
-        ),
-    )
+    return min(newest_round, AHEAD * max(people, 1) + _answered(phase_seconds, per_minute))
 
 
 def pairs_to_stay_busy(*, phase_seconds: float, per_minute: float | None, people: int) -> int:
@@ -43,30 +39,19 @@ def pairs_to_stay_busy(*, phase_seconds: float, per_minute: float | None, people
 
         ⌈t v⌉ + min(a p, ⌈t v⌉)
 
-    The second term is for a phase that takes longer than the last one, and for pairs that other
-    people hold. Where phases are short, it is small too: labels come from many phases then.
+    The symbols are those of `open_pairs_allowed`. The second term is for a phase that takes longer
+    than the last one, and for pairs that other people hold. Where phases are short, it is small
+    too: labels come from many phases then.
 
     Args:
         phase_seconds: t, from the start of a phase to its new pairs.
         per_minute: 60 v; None before the second answer.
         people: p, those who are present.
     """
-    held = AHEAD * people
-    answered = pairs_for_a_phase(phase_seconds=phase_seconds, per_minute=per_minute, people=0)
-    return answered + min(held, answered)
+    answered = _answered(phase_seconds, per_minute)
+    return answered + min(AHEAD * people, answered)
 
 
-def pairs_for_a_phase(*, phase_seconds: float, per_minute: float | None, people: int) -> int:
-    """Return how many open pairs people need at the start of a phase, so that they do not wait.
-
-        a p + ⌈t v⌉
-
-    Each of p people holds a = 4 pairs (one on the screen, three loaded), a phase takes t seconds, v
-    pairs are answered per second.
-
-    Args:
-        phase_seconds: t, from the start of a phase to its new pairs.
-        per_minute: 60 v; None before the second answer.
-        people: p, those who are present.
-    """
-    return AHEAD * people + math.ceil(phase_seconds * (per_minute or 0.0) / 60.0)
+def _answered(phase_seconds: float, per_minute: float | None) -> int:
+    """Return ⌈t v⌉, the pairs that are answered during a phase."""
+    return math.ceil(phase_seconds * (per_minute or 0.0) / 60.0)

@@ -438,9 +438,10 @@ class TeachRun:
         return self.store.count_queries(seed, self.plan.env_steps(number))
 
     def _begun(self, seed: int, number: int) -> int:
-        """Return the queries of a round that a stopped process began, of which it made some.
+        """Return the queries of a round of which a stopped process made some.
 
-        Fresh pairs are made last. If there are more queries than planned, they are still missing.
+        Fresh pairs are made last. If there are more queries than planned, those that are missing
+        still belong to the round.
         """
         asked, planned = self._asked(seed, number), self.plan.fresh_after(number)
         if asked <= self.plan.due_after(number):

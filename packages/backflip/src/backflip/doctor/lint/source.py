@@ -402,7 +402,7 @@ def _adds_a_share(node: ast.AST) -> bool:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return False
     for plain, product in ((node.left, node.right), (node.right, node.left)):
-        if not is_product(plain) and any(map(_is_usual_discount, _factors(product))):
+        if not is_product(plain) and any(map(_is_usual_discount, factors(product))):
             return True
     return False
 
@@ -412,12 +412,12 @@ def is_product(node: ast.expr) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
 
 
-def _factors(node: ast.expr) -> list[ast.expr]:
+def factors(node: ast.expr) -> list[ast.expr]:
     """Return the factors of a product; empty for anything else."""
     if not (isinstance(node, ast.BinOp) and is_product(node)):
         return []
     sides = node.left, node.right
-    return [one for side in sides for one in (_factors(side) or [side])]
+    return [one for side in sides for one in (factors(side) or [side])]
 
 
 def _is_usual_discount(node: ast.expr) -> bool:

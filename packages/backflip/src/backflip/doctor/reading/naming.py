@@ -22,7 +22,7 @@ OF_TRAININGS = (
 RAY = "ray/tune/"  # before RLlib's names in event files
 _MOST_UNKNOWN = 40
 MANY = 0.4  # of the values: single episodes that end together are fewer
-# Of single episodes, of which those of several environments may end at one step.
+# Values of single episodes: those of several environments may end at the same step.
 EPISODES = ("charts/episodic_return", "charts/episodic_length")
 
 

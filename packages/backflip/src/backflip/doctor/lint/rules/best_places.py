@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import Source, discounts, last_word, number
+from backflip.doctor.lint.source import Source, discounts, factors, last_word, number, unconverted
 
 
 def _best_places(source: Source) -> Iterator[Hit]:
@@ -12,25 +12,13 @@ def _best_places(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and discounts(node)):
             continue
-        for factor in _factors(node):
-            if _is_place(factor):
-                yield Hit(node, "the number of the best action is discounted, not its value")
-                break
-
-
-def _factors(node: ast.expr) -> list[ast.expr]:
-    match node:
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return [*_factors(left), *_factors(right)]
-        case ast.Call(func=ast.Attribute(value=inner, attr="detach" | "float" | "squeeze")):
-            return _factors(inner)
-        case _:
-            return [node]
+        if any(map(_is_place, factors(node))):
+            yield Hit(node, "the number of the best action is discounted, not its value")
 
 
 def _is_place(node: ast.expr) -> bool:
     """Return whether an expression is the place of the largest value."""
-    match node:
+    match unconverted(node):
         case ast.Call(func=func):
             return last_word(func) == "argmax"
         case ast.Subscript(value=ast.Call(func=ast.Attribute(attr="max"), args=[_]), slice=place):

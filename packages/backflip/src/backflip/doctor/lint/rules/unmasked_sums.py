@@ -8,7 +8,9 @@ from backflip.doctor.lint.rules.ignored_ends import may_tell_ends
 from backflip.doctor.lint.source import (
     Source,
     assignments,
+    factors,
     is_discount,
+    last_word,
     names_in,
     walk,
     written,
@@ -57,9 +59,7 @@ def _split(value: ast.expr, name: str) -> tuple[list[ast.expr], ast.expr | None]
 
 def _terms(value: ast.expr) -> list[ast.expr]:
     match value:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return [*_terms(left), *_terms(right)]
-        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
             return [*_terms(left), right]
         case _:
             return [value]
@@ -67,18 +67,10 @@ def _terms(value: ast.expr) -> list[ast.expr]:
 
 def _discounts_itself(term: ast.expr, name: str) -> bool:
     """Return whether a term is `γ * λ * A`, and not `γ * (A - v)`."""
-    factors = _factors(term)
-    return any(written(one) == name for one in factors) and any(
-        is_discount(written(one).rsplit(".", 1)[-1]) for one in factors
+    parts = factors(term)
+    return any(written(one) == name for one in parts) and any(
+        is_discount(last_word(one)) for one in parts
     )
-
-
-def _factors(term: ast.expr) -> list[ast.expr]:
-    match term:
-        case ast.BinOp(left=left, op=ast.Mult(), right=right):
-            return [*_factors(left), *_factors(right)]
-        case _:
-            return [term]
 
 
 def _is_of_a_step(term: ast.expr, own: set[str]) -> bool:
