@@ -190,3 +190,18 @@ def test_people_who_would_wait_want_more_queries(run, store, page, seconds, monk
     people = 1
     seconds(1.0)
     assert answers.queries_wanted() == 0, "one is answered in a second, and four are open"
+
+
+def test_the_page_counts_with_the_length_of_the_phase_that_just_ended(
+    run, store, page, seconds, monkeypatch
+):
+    answers = PeopleAnswers(run, page)
+    monkeypatch.setattr(answers.queue, "active_people", lambda: 1)
+    for name in ("labels_per_minute", "labels_per_minute_without_waiting"):
+        monkeypatch.setattr(f"backflip.labelling.people_source.{name}", lambda store: 20.0)
+    answer(store, ask(store, 40, 0))
+    answers.wait_for_labels(40)
+    seconds(18.0)
+    answers.queries_wanted()
+    answers.set_status("drawing", phase=1, env_steps=64)
+    assert status_of(run).needed_labels == 40 + 12 - (4 + 6), "six are answered in 18 s"

@@ -15,7 +15,7 @@ from backflip.inspect.game import Game
 from backflip.preferences.exchange import import_labels, labels_of_run
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import DEMONSTRATION, LabelStore
-from backflip.preferences.program_source import NoTeacher
+from backflip.preferences.program_source import NoTeacher, ProgramAnswers
 from backflip.training.demonstrations import (
     DEMONSTRATED,
     checked_sources,
@@ -92,6 +92,18 @@ def test_a_run_goes_on_without_its_demonstrations(shown: Path, tmp_path: Path) -
     with LabelStore.open(tmp_path / "other.sqlite") as store:
         count = import_labels(store, labels_of_run(result.folder), [0], "run")
         assert count == store.counts().labels == 2 * (12 + 3), "imported, they count as labels"
+
+
+@pytest.mark.medium
+def test_demonstrations_give_as_many_labels_when_queries_come_sooner(
+    shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = TEACH | {"labels": 24, "seeds": 1}
+    planned = backflip.teach("CartPole-v1", demonstrations=shown, home=tmp_path / "a", **options)
+    monkeypatch.setattr(ProgramAnswers, "queries_wanted", lambda answers: 999)
+    sooner = backflip.teach("CartPole-v1", demonstrations=shown, home=tmp_path / "b", **options)
+    counts = [len(demonstrated(run.folder, 0)) for run in (planned, sooner)]
+    assert counts[0] == counts[1] == 6, "a quarter of the queries"
 
 
 def test_labels_of_demonstrations_follow_the_queries() -> None:
