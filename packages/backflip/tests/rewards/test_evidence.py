@@ -192,6 +192,37 @@ def test_matrices_of_labels_and_of_features_give_the_same(monkeypatch, scale):
     assert one.log_evidence == pytest.approx(other.log_evidence, abs=1e-3)
 
 
+@pytest.mark.parametrize(("labels", "features"), [(40, 12), (12, 40)])
+def test_dependent_features_give_as_many_columns_as_are_independent(labels, features):
+    rng = np.random.default_rng(4)
+    independent = rng.normal(size=(labels, 5)) * [1, 1e2, 1e-3, 1, 1]
+    seen = np.zeros((labels, features))  # some features are 0 in each clip
+    seen[:, :8] = independent @ rng.normal(size=(5, 8))
+    found = designs.fewest_features(seen)
+    assert found.shape == (labels, 5)
+    largest = np.abs(seen).max() ** 2
+    np.testing.assert_allclose(found @ found.T, seen @ seen.T, atol=1e-12 * largest)
+    nothing = designs.fewest_features(np.zeros((labels, features)))
+    np.testing.assert_array_equal(nothing, 0)
+
+
+def test_dependent_features_do_not_change_a_fit(monkeypatch):
+    rng = np.random.default_rng(5)
+    labels, groups = designs.FEW_LABELS + 30, (12, 9)
+    of_each = [rng.normal(size=(labels, 4)) @ rng.normal(size=(4, size)) for size in groups]
+    difference = np.concatenate(of_each, 1).astype(np.float32)
+    labelled = Labelled(difference, (difference[:, :3].sum(1) > 0).astype(float))
+    fewest = module._scaled_groups(labelled, groups).fewest
+    assert [part.shape[1] for part in fewest] == [4, 4]
+    found = fit(labelled, groups, key())
+    monkeypatch.setattr(module, "fewest_features", lambda features: features)
+    expected = fit(labelled, groups, key())
+    np.testing.assert_array_equal(found.numbers, expected.numbers)
+    np.testing.assert_allclose(found.chances, expected.chances, atol=1e-6)
+    for one, other in ((found.models, expected.models), (found.members, expected.members)):
+        np.testing.assert_allclose(one, other, atol=1e-4 * np.abs(other).max())
+
+
 @pytest.mark.medium
 def test_probabilities_and_their_derivatives_are_those_of_the_losses():
     logits, log_width = np.linspace(-6, 6, 25), 0.4
@@ -633,7 +664,7 @@ def test_a_member_does_not_depend_on_labels_that_it_was_not_fitted_to(monkeypatc
     np.testing.assert_array_equal(found[0].dual, found[1].dual)
     assert not found[0].dual[counts == 0].any()
     scaled = module._scaled_groups(labelled, GROUPS)
-    fewer = scaled._replace(parts=[x[rows] for x in scaled.parts], kernels=None)
+    fewer = scaled._replace(fewest=[x[rows] for x in scaled.fewest], kernels=None)
     alone = Each([module._design(fewer, np.array([30.0, 300.0, 0.0, 0.0]))])
     sample = Answers(counts[:, rows], answers.left_preferred[:, rows], answers.noise)
     start = Point(np.zeros((1, len(rows))), np.zeros(1))
@@ -676,7 +707,7 @@ def test_a_feature_that_is_not_finite_gives_nan():
 
 def test_groups_are_scaled_to_a_mean_squared_length_of_one():
     labelled = some_labels(15)
-    parts, scales, _ = module._scaled_groups(labelled, GROUPS)
+    parts, scales, *_ = module._scaled_groups(labelled, GROUPS)
     start = 0
     for part, scale, size in zip(parts, scales, GROUPS, strict=True):
         assert part.shape == (15, size)

@@ -10,6 +10,7 @@ from scipy.linalg import cho_solve, get_lapack_funcs, solve_triangular
 # With at least this many labels for each feature, matrices of features cost less than of labels.
 LABELS_PER_FEATURE = 1.4
 FEW_LABELS = 50  # the equations of more labels take as long if they are solved one by one
+ROUNDING = 1e-13  # of the largest eigenvalue: smaller ones are errors of rounding
 
 (_potrf,) = get_lapack_funcs(("potrf",), dtype=np.float64)
 
@@ -200,6 +201,22 @@ class _Equations(NamedTuple):
     rows: Int[np.ndarray, " m"]
     root: Float[np.ndarray, "m 1"]
     matrix: Float[np.ndarray, "m m"]
+
+
+def fewest_features(features: Float[np.ndarray, "n F"]) -> Float[np.ndarray, "n r"]:
+    """Return Q with QQᵀ = ΦΦᵀ and as many columns as Φ has independent ones.
+
+    The logits Φ w and Q w have the same prior if w ~ N(0, I). Many features of images are 0 in each
+    clip, or sums of others.
+    """
+    labels, count = features.shape
+    wide = count > labels
+    squares = features @ features.T if wide else features.T @ features
+    sizes, axes = np.linalg.eigh(squares)
+    kept = sizes >= ROUNDING * sizes[-1]  # all are if each is 0
+    if wide:
+        return axes[:, kept] * np.sqrt(sizes[kept])
+    return features @ axes[:, kept]
 
 
 def is_by_labels(labels: int, features: int) -> bool:

@@ -14,8 +14,8 @@ given a bootstrap sample of the labels; queries are chosen where members disagre
 
 Many labels leave few probable models, so these are searched for: see
 `backflip.rewards.linear.search`. The others have no part in the mean. With n labels and F active
-features the matrices are n x n or F x F, whichever is cheaper. All is done on the host: nothing is
-compiled, so nothing is padded.
+independent features the matrices are n x n or F x F, whichever is cheaper. All is done on the
+host: nothing is compiled, so nothing is padded.
 
 The share ε of random answers is part of a model, too. With a fixed one in ten, a teacher who errs
 more often makes large variances improbable, and features of chance explain the wrong answers.
@@ -50,6 +50,7 @@ from backflip.rewards.linear.design import (
     Designs,
     Each,
     Together,
+    fewest_features,
     is_by_labels,
 )
 from backflip.rewards.linear.grid import grid_of
@@ -182,11 +183,13 @@ class _Scaled(NamedTuple):
     Attributes:
         parts: P, the differences of each group, scaled to a mean squared length of 1.
         scales: the factor of each group.
+        fewest: Q of each group with QQᵀ = PPᵀ, in as few columns as that takes.
         kernels: PPᵀ of each group; None with many labels, when no model needs it.
     """
 
     parts: list[Float[np.ndarray, "n f"]]
     scales: Float[np.ndarray, " G"]
+    fewest: list[Float[np.ndarray, "n r"]]
     kernels: Float[np.ndarray, "G n n"] | None
 
 
@@ -195,8 +198,11 @@ def _scaled_groups(labelled: Labelled, groups: Sequence[int]) -> _Scaled:
     parts = np.split(labelled.difference.astype(np.float64), np.cumsum(groups)[:-1], axis=1)
     scales = _scales(labelled, groups)
     parts = [part * s for part, s in zip(parts, scales, strict=True)]
-    needed = len(parts[0]) <= FEW_LABELS or is_by_labels(*labelled.difference.shape)
-    return _Scaled(parts, scales, np.stack([x @ x.T for x in parts]) if needed else None)
+    labels = len(labelled.left_preferred)
+    few = labels <= FEW_LABELS
+    fewest = parts if few else [fewest_features(part) for part in parts]
+    needed = few or is_by_labels(labels, sum(x.shape[1] for x in fewest))
+    return _Scaled(parts, scales, fewest, np.stack([x @ x.T for x in fewest]) if needed else None)
 
 
 def _scales(labelled: Labelled, groups: Sequence[int]) -> Float[np.ndarray, " G"]:
@@ -223,10 +229,10 @@ def _designs(scaled: _Scaled, variances: Float[np.ndarray, "V G"]) -> Designs:
 
 def _design(scaled: _Scaled, variances: Float[np.ndarray, " G"]) -> Design:
     active = np.flatnonzero(variances)
-    features = sum(scaled.parts[g].shape[1] for g in active)
+    features = sum(scaled.fewest[g].shape[1] for g in active)
     if scaled.kernels is not None and is_by_labels(len(scaled.parts[0]), features):
         return ByLabels(np.asarray(sum(variances[g] * scaled.kernels[g] for g in active)))
-    return ByFeatures(np.concatenate([np.sqrt(variances[g]) * scaled.parts[g] for g in active], 1))
+    return ByFeatures(np.concatenate([np.sqrt(variances[g]) * scaled.fewest[g] for g in active], 1))
 
 
 def _weights(
