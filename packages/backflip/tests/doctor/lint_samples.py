@@ -431,6 +431,18 @@ def collect(buf):
         buf.add((obs, action, reward, after, terminated))  # here
         obs = after
 """,
+        """
+import gymnasium as gym
+envs = gym.make_vec("CartPole-v1", 4)
+def collect(act, replay, obs):
+    for step in range(100):
+        actions = act(obs)
+        next_obs, rewards, terminations, truncations, infos = envs.step(actions)
+        if "_final_info" in infos:
+            print(infos["episode"])
+        replay.add(obs, next_obs, actions, rewards, terminations)  # here
+        obs = next_obs
+""",
     ],
     "L05": [
         """
@@ -745,6 +757,17 @@ class Agent:
         target = rewards + 0.9 * alive * self.v_net(next_obs)  # here
         loss += F.mse_loss(self.critic(obs), target)
         return loss + F.mse_loss(self.critic(obs), rewards)  # here
+""",
+        """
+import torch
+import torch.nn as nn
+critic = nn.Sequential(nn.Linear(4, 64), nn.Tanh(), nn.Linear(64, 1))
+def loss(obs, advantages, idx):
+    with torch.no_grad():
+        value = critic(obs).squeeze(-1)
+        target = advantages + value
+    predicted = critic(obs[idx])
+    return (predicted - target[idx]).pow(2).mean()  # here
 """,
     ],
     "L07": [
@@ -1061,6 +1084,20 @@ import tensorflow as tf
 layers = [tf.keras.layers.Dense(64), tf.keras.layers.Dense(2, activation="softmax")]
 model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(2, activation="softmax")])
 model.compile("adam", loss=tf.keras.losses.CategoricalCrossentropy(from_logits=True))  # here
+""",
+        """
+import torch
+import torch.nn.functional as F
+def loss(net, left, right, answer):
+    logit = net(left).sum(1) - net(right).sum(1)
+    return F.binary_cross_entropy_with_logits(torch.sigmoid(logit), answer)  # here
+""",
+        """
+import torch
+criterion = torch.nn.BCEWithLogitsLoss()
+def loss(net, clips, answers):
+    predicted = net(clips).sigmoid()
+    return criterion(predicted, answers)  # here
 """,
     ],
     "L10": [
@@ -1637,6 +1674,15 @@ class Agent:
     def sample(self, mean):
         return mean + jax.random.normal(self.key, mean.shape)  # here
 """,
+        """
+import jax
+def train(env, act, state, obs):
+    key = jax.random.PRNGKey(0)
+    key, act_key = jax.random.split(key)
+    for step in range(1000):
+        action = act(state, obs, act_key)  # here
+        obs, reward, terminated, truncated, info = env.step(action)
+""",
     ],
     "L20": [
         """
@@ -2031,6 +2077,21 @@ def update(pg_loss, v_loss, entropy, args):
     loss = pg_loss - args.ent_coef * -entropy_loss + v_loss  # here
     return loss
 """,
+        """
+import torch
+def update(ratio, advantages, clip):
+    first = -advantages * ratio
+    second = -advantages * torch.clamp(ratio, 1 - clip, 1 + clip)
+    pg_loss = torch.min(first, second).mean()  # here
+    return pg_loss
+""",
+        """
+import torch
+def target(q1, q2, next_obs, action, alpha, next_log_prob, reward, gamma, terminated):
+    next_q = torch.min(q1(next_obs, action), q2(next_obs, action))
+    backup = reward + gamma * (1 - terminated) * (next_q + alpha * next_log_prob)  # here
+    return backup
+""",
     ],
     "L27": [
         """
@@ -2090,6 +2151,19 @@ class Agent:
         adv = returns - value
         loss = -(dist.log_prob(actions) * adv).sum() + adv.pow(2).sum()  # here
         loss.backward()
+""",
+        """
+import torch
+def update(net, states, actions, returns, entropy):
+    values, logs = [], []
+    for state, action in zip(states, actions):
+        dist, value = net(state)
+        values.append(value)
+        logs.append(dist.log_prob(action))
+    log_probs, values = torch.stack(logs), torch.cat(values)
+    advantage = returns - values
+    loss = -(log_probs * advantage).mean() + advantage.pow(2).mean()  # here
+    return loss
 """,
     ],
     "L30": [
@@ -2307,6 +2381,18 @@ class Agent:
     def __init__(self, policy_net, value_net):
         self.policy_opt = torch.optim.Adam(value_net.parameters())  # here
 """,
+        """
+import torch
+import torch.nn as nn
+class Curiosity(nn.Module):
+    def __init__(self):
+        self.predictor, self.target = nn.Linear(4, 8), nn.Linear(4, 8)
+class Agent:
+    def __init__(self, policy):
+        self.rnd = Curiosity()
+        parts = list(policy.parameters()) + list(self.rnd.parameters())  # here
+        self.optimizer = torch.optim.Adam(parts)
+""",
     ],
     "L40": [
         """
@@ -2403,6 +2489,13 @@ def prepare(advantages, values):
     returns = advantages + values  # here
     return advantages, returns
 """,
+        """
+class Buffer:
+    def get(self):
+        self.adv_buf = (self.adv_buf - self.adv_buf.mean()) / (self.adv_buf.std() + 1e-8)
+        self.ret_buf[:] = self.adv_buf + self.val_buf  # here
+        return self.ret_buf
+""",
     ],
     "L46": [
         """
@@ -2449,6 +2542,15 @@ def advantages(rewards, values, masks, gamma, lam):
         found.append(last)
     return torch.stack(found)
 """,
+        """
+import torch
+rewards, gamma = [1.0, 1.0], 0.99
+total, returns = 0.0, []
+for reward in rewards[::-1]:  # here
+    total = reward + gamma * total
+    returns.append(total)
+returns = torch.tensor(returns)
+""",
     ],
     "L49": [
         """
@@ -2479,6 +2581,238 @@ def update(loss, net, optimizer):
     torch.nn.utils.clip_grad_norm_(net.parameters(), 0.5)  # here
     loss.backward()
     optimizer.step()
+""",
+    ],
+    "L52": [
+        """
+import torch
+class Net(torch.nn.Module):
+    def forward(self, obs):
+        features = self.body(obs)
+        value, advantage = self.value(features), self.advantage(features)
+        return value + advantage - advantage.mean()  # here
+""",
+        """
+import torch
+class Net(torch.nn.Module):
+    def forward(self, obs):
+        adv = self.adv(obs)
+        return self.value(obs) + (adv - torch.mean(adv))  # here
+""",
+    ],
+    "L53": [
+        """
+import torch
+def smoothed(actor, obs, sigma, bound):
+    action = actor(obs)
+    noise = (torch.rand_like(action) * sigma).clamp(-bound, bound)  # here
+    return action + noise
+""",
+        """
+import numpy as np
+def explore(action, sigma):
+    noise = sigma * np.random.rand(3)
+    return action + np.clip(noise, -0.5, 0.5)  # here
+""",
+    ],
+    "L54": [
+        """
+class Replay:
+    def store(self, obs, action, reward, next_obs, terminated):
+        mask = 0.0 if terminated else 1.0
+        self.data.append((obs, action, reward, next_obs, mask))
+def target(replay, critic, gamma):
+    obs, action, reward, next_obs, mask = replay.sample(64)
+    return reward + gamma * (1 - mask) * critic(next_obs)  # here
+""",
+        """
+def target(reward, critic, next_obs, not_done, gamma):
+    y = reward + gamma * (1.0 - not_done) * critic(next_obs)  # here
+    return y
+""",
+        """
+def collect(masks, terminated, reward, critic, next_obs, gamma):
+    masks = 1 - terminated.float()
+    reward += gamma * (1 - masks) * critic(next_obs)  # here
+    return reward
+""",
+    ],
+    "L55": [
+        """
+import torch
+def project(p, b, m, offset):
+    lower, upper = b.floor().long(), b.ceil().long()
+    m.index_add_(0, lower + offset, p * (upper.float() - b))  # here
+    m.index_add_(0, upper + offset, p * (b - lower.float()))
+    return m
+""",
+        """
+import numpy as np
+def project(p, m, b):
+    l, u = np.floor(b), np.ceil(b)
+    m[int(l)] += p * (u - b)  # here
+    m[int(u)] += p * (b - l)
+    return m
+""",
+    ],
+    "L56": [
+        """
+class DoubleDQN:
+    def target(self, reward, next_obs, terminated):
+        best = self.target_net(next_obs).argmax(dim=1, keepdim=True)
+        value = self.target_net(next_obs).gather(1, best).squeeze(1)  # here
+        return reward + self.gamma * (1 - terminated) * value
+""",
+        """
+def ddqn_values(target, s2):
+    q = target(s2)
+    best = target(s2).max(1)[1]
+    return q.gather(1, best.unsqueeze(1))  # here
+""",
+    ],
+    "L57": [
+        """
+import jax
+import jax.numpy as jnp
+def advantages(trajectory, last_value, gamma, lam):
+    def step(carry, t):
+        gae, next_value = carry
+        delta = t.reward + gamma * next_value * (1 - t.terminated) - t.value
+        gae = delta + gamma * lam * (1 - t.terminated) * gae
+        return (gae, t.value), gae
+    _, found = jax.lax.scan(step, (jnp.zeros(4), last_value), trajectory)  # here
+    return found
+""",
+    ],
+    "L58": [
+        """
+import torch.nn.functional as F
+def loss(weights, q, target):
+    return (weights * F.smooth_l1_loss(q, target)).mean()  # here
+""",
+        """
+import torch
+class Agent:
+    def __init__(self):
+        self.criterion = torch.nn.MSELoss()
+    def loss(self, q, target, is_weights):
+        error = self.criterion(q, target)
+        return torch.mean(is_weights * error)  # here
+""",
+    ],
+    "L59": [
+        """
+class Stack:
+    def step(self, action):
+        frame, reward, terminated, truncated, info = self.env.step(action)
+        self.stack[:-1] = self.stack[1:].copy()
+        self.stack[-1] = frame
+        return self.stack, reward, terminated, truncated, info  # here
+""",
+        """
+class Stack:
+    def observation(self, frame):
+        self._frames[..., -1] = frame
+        return self._frames  # here
+""",
+    ],
+    "L60": [
+        """
+import torch.nn as nn
+class Critic(nn.Module):
+    pass
+def build(n):
+    return nn.ModuleList([Critic()] * n)  # here
+""",
+        """
+import gymnasium as gym
+from collections import deque
+envs = [gym.make("CartPole-v1")] * 4  # here
+recent = [deque(maxlen=100)] * 4  # here
+""",
+    ],
+    "L61": [
+        """
+import numpy as np
+import tensorflow as tf
+@tf.function
+def act(q, obs, epsilon):
+    if np.random.uniform() < epsilon:  # here
+        return tf.constant(0)
+    return tf.argmax(q(obs), axis=1)
+""",
+        """
+import random
+from functools import partial
+import jax
+@partial(jax.jit, static_argnums=0)
+def act(policy, obs):
+    return policy(obs) + random.gauss(0.0, 0.1)  # here
+""",
+    ],
+    "L62": [
+        """
+def sarsa(env, q, choose, alpha, gamma):
+    for episode in range(500):
+        s, _ = env.reset()
+        a = choose(q, s)
+        over = False
+        while not over:
+            s2, r, terminated, truncated, _ = env.step(a)  # here
+            a2 = choose(q, s2)
+            q[s, a] += alpha * (r + gamma * q[s2, a2] * (1 - terminated) - q[s, a])
+            s = s2
+            over = terminated or truncated
+""",
+    ],
+    "L63": [
+        """
+import torch
+def conservative(q, actions):
+    of_data = q.gather(1, actions.unsqueeze(1)).squeeze(1)
+    return torch.logsumexp(q, dim=0).mean() - of_data.mean()  # here
+""",
+    ],
+    "L64": [
+        """
+import torch
+def asymmetric(u, tau):
+    return torch.mean(torch.abs(tau - (u > 0).float()) * u**2)  # here
+def value_loss(q, v, tau):
+    advantage = q - v
+    return asymmetric(advantage, tau)
+""",
+        """
+import torch
+def value_loss(target_q, value, expectile):
+    diff = target_q - value
+    weight = torch.where(diff > 0, 1 - expectile, expectile)  # here
+    return (weight * diff**2).mean()
+""",
+        """
+import torch
+def value_loss(q, v, tau):
+    u = q - v
+    return (torch.where(u < 0, tau, 1 - tau) * u.pow(2)).mean()  # here
+""",
+    ],
+    "L65": [
+        """
+from collections import deque
+class NStepReplay:
+    def __init__(self, n_step, gamma):
+        self.window, self.gamma = deque(maxlen=n_step), gamma
+    def fold(self):
+        total, power = 0.0, 1.0
+        for _, _, reward, _, _ in self.window:
+            total += power * reward
+            power *= self.gamma
+        self.storage.append((self.window[0], total))
+class Agent:
+    def update(self, reward, next_obs, terminated):
+        value = self.target_net(next_obs).amax(dim=1)
+        target = reward + self.gamma * (1 - terminated) * value  # here
+        return target
 """,
     ],
 }
@@ -2746,6 +3080,24 @@ def learn(buffer, target_q, gamma):
     obs, reward, next_obs, mask, resets = buffer.sample()
     target = reward + gamma * mask * target_q(next_obs)
     return target, resets
+""",
+        """
+from collections import deque
+class Replay:
+    def append(self, obs, action, reward, next_obs, terminated, truncated):
+        self.window.append((obs, action, reward, next_obs, terminated))
+        if terminated or truncated:
+            self.window.clear()
+def train(env, agent, replay, q, gamma):
+    obs, _ = env.reset()
+    for t in range(1000):
+        action = agent.act(obs)
+        next_obs, reward, terminated, truncated, _ = env.step(action)
+        replay.append(obs, action, reward, next_obs, terminated, truncated)
+        obs = next_obs if not (terminated or truncated) else env.reset()[0]
+        s, a, r, s2, terminal = replay.sample(32)
+        target = r + gamma * (1 - terminal) * q(s2).amax(1)
+        agent.learn(s, a, target)
 """,
     ],
     "L02": [
@@ -3618,6 +3970,16 @@ other = tf.keras.Sequential([tf.keras.layers.Dense(2)])
 model.compile("adam", loss=tf.keras.losses.CategoricalCrossentropy())
 other.compile("adam", loss=tf.keras.losses.CategoricalCrossentropy(from_logits=True))
 """,
+        """
+import torch
+import torch.nn.functional as F
+def loss(net, left, right, answer):
+    logit = net(left).sum(1) - net(right).sum(1)
+    print(torch.sigmoid(logit))
+    chance = torch.sigmoid(logit)
+    plain = F.binary_cross_entropy(chance, answer)
+    return F.binary_cross_entropy_with_logits(logit, answer) + plain
+""",
     ],
     "L10": [
         """
@@ -3680,7 +4042,7 @@ class DuelingQNet(nn.Module):
         self.value, self.advantage = nn.Linear(64, 1), nn.Linear(64, n_actions)
     def forward(self, x):
         advantage = self.advantage(x)
-        return self.value(x) + advantage - advantage.mean()
+        return self.value(x) + advantage - advantage.mean(-1, keepdim=True)
     def parts(self, x, names):
         x = self.norm(x)
         return nn.functional.relu(x), names
@@ -4217,6 +4579,24 @@ class Agent:
     def initial(self):
         return jax.random.normal(self.fixed)
 """,
+        """
+import jax
+def train(env, act, state, obs, evaluate):
+    key = jax.random.PRNGKey(0)
+    eval_key = jax.random.PRNGKey(1)
+    for step in range(1000):
+        key, act_key = jax.random.split(key)
+        obs, reward, terminated, truncated, info = env.step(act(state, obs, act_key))
+        evaluate(state, eval_key)
+def folded(env, act, obs):
+    key = jax.random.key(1)
+    for step in range(10):
+        mine = jax.random.fold_in(key, step)
+        obs, reward, terminated, truncated, info = env.step(act(obs, mine))
+def once(act, obs, steps):
+    key = jax.random.key(1)
+    return [act(obs, key) for _ in range(1)]
+""",
     ],
     "L20": [
         """
@@ -4728,6 +5108,17 @@ def update(actor_loss, logits, labels, target_entropy, log_alpha, log_pi):
     code_loss = logits.mean() + 0.1 * labels.entropy().mean()
     return loss, alpha_loss, code_loss
 """,
+        """
+import torch
+def update(ratio, advantages, clip):
+    first = -advantages * ratio
+    second = -advantages * torch.clamp(ratio, 1 - clip, 1 + clip)
+    pg_loss = torch.max(first, second).mean()
+    return pg_loss
+def target(q1, q2, next_obs, action, alpha, next_log_prob, reward, gamma, terminated):
+    next_q = torch.min(q1(next_obs, action), q2(next_obs, action))
+    return reward + gamma * (1 - terminated) * (next_q - alpha * next_log_prob)
+""",
     ],
     "L27": [
         """
@@ -4826,6 +5217,28 @@ def apart(critic, dist, obs, actions, returns, actor_optimizer, critic_optimizer
     critic_optimizer.zero_grad()
     advantage.pow(2).mean().backward()
     critic_optimizer.step()
+""",
+        """
+import torch
+def update(net, states, actions, returns, entropy):
+    values, logs = [], []
+    for state, action in zip(states, actions):
+        dist, value = net(state)
+        values.append(value)
+        logs.append(dist.log_prob(action))
+    log_probs, values = torch.stack(logs), torch.cat(values)
+    advantage = returns - values
+    loss = -(log_probs * advantage.detach()).mean() + advantage.pow(2).mean()
+    return loss
+def kept(net, states, actions, returns):
+    values, logs = [], []
+    for state, action in zip(states, actions):
+        dist, value = net(state)
+        values.append(value.item())
+        logs.append(dist.log_prob(action))
+    advantage = returns - torch.tensor(values)
+    loss = -(torch.stack(logs) * advantage).mean() + 0.0
+    return loss
 """,
     ],
     "L30": [
@@ -5099,6 +5512,18 @@ def make(actor, critic, actor_critic, model, encoder):
     optimizer = torch.optim.Adam(actor.parameters())
     value_optimizer = torch.optim.Adam(model.parameters())
 """,
+        """
+import torch
+import torch.nn as nn
+class Curiosity(nn.Module):
+    def __init__(self):
+        self.predictor, self.target = nn.Linear(4, 8), nn.Linear(4, 8)
+class Agent:
+    def __init__(self, policy):
+        self.rnd = Curiosity()
+        parts = list(policy.parameters()) + list(self.rnd.predictor.parameters())
+        self.optimizer = torch.optim.Adam(parts)
+""",
     ],
     "L40": [
         """
@@ -5334,6 +5759,242 @@ def summed(losses, net, optimizer):
     optimizer.zero_grad()
     for loss in losses:
         loss.backward()
+""",
+    ],
+    "L52": [
+        """
+import torch
+class Net(torch.nn.Module):
+    def forward(self, obs):
+        value, advantage = self.value(obs), self.advantage(obs)
+        return value + advantage - advantage.mean(dim=1, keepdim=True)
+def normalised(adv):
+    return (adv - adv.mean()) / (adv.std() + 1e-8)
+def shifted(value, returns):
+    return value + returns - returns.mean()
+""",
+    ],
+    "L53": [
+        """
+import numpy as np
+import torch
+def smoothed(action, sigma, bound, low, high):
+    noise = (torch.randn_like(action) * sigma).clamp(-bound, bound)
+    both = np.clip(2 * np.random.rand(3) - 1, -0.5, 0.5)
+    return (action + noise).clamp(low, high), both, np.clip(np.random.rand(3), 0, 0.5)
+""",
+    ],
+    "L54": [
+        """
+class Replay:
+    def store(self, obs, action, reward, next_obs, terminated):
+        mask = 0.0 if terminated else 1.0
+        self.data.append((obs, action, reward, next_obs, mask))
+def target(replay, critic, gamma):
+    obs, action, reward, next_obs, mask = replay.sample(64)
+    return reward + gamma * mask * critic(next_obs)
+""",
+        """
+def other(terminated, reward, critic, next_obs, gamma, action_mask, logits):
+    mask = terminated.float()
+    hidden = logits - 1e9 * (1 - action_mask)
+    return reward + gamma * (1 - mask) * critic(next_obs), hidden
+""",
+    ],
+    "L55": [
+        """
+def project(p, b, m, offset, n):
+    lower, upper = b.floor().long(), b.ceil().long()
+    lower[(upper > 0) & (lower == upper)] -= 1
+    upper[(lower < n - 1) & (lower == upper)] += 1
+    m.index_add_(0, lower + offset, p * (upper.float() - b))
+    m.index_add_(0, upper + offset, p * (b - lower.float()))
+    return m
+""",
+        """
+import jax.numpy as jnp
+def project(p, b, m):
+    l = jnp.clip(jnp.floor(b), 0, 50)
+    u = jnp.clip(jnp.ceil(b), 0, 50)
+    d = (u + (l == u) - b) * p
+    return m, d, (b - l) * p
+""",
+    ],
+    "L56": [
+        """
+class DoubleDQN:
+    def target(self, reward, next_obs, terminated):
+        best = self.online(next_obs).argmax(dim=1, keepdim=True)
+        value = self.target_net(next_obs).gather(1, best).squeeze(1)
+        return reward + self.gamma * (1 - terminated) * value
+""",
+    ],
+    "L57": [
+        """
+import jax
+def advantages(trajectory, gamma, lam, zero):
+    def step(gae, t):
+        gae = t.delta + gamma * lam * gae
+        return gae, gae
+    _, found = jax.lax.scan(step, zero, trajectory, reverse=True)
+    turned = jax.tree.map(lambda x: x[::-1], trajectory)
+    _, other = jax.lax.scan(step, zero, turned)
+    return found, other
+def discounted(trajectory, gamma, zero):
+    def step(carry, t):
+        total, power = carry
+        return (total + power * t.reward, power * gamma), total
+    return jax.lax.scan(step, zero, trajectory)
+def scales(rewards, ends, gamma, start):
+    def step(ret, t):
+        ret = t[0] + gamma * ret * (1 - t[1])
+        return ret, ret
+    return jax.lax.scan(step, start, (rewards, ends))
+""",
+    ],
+    "L58": [
+        """
+import torch.nn.functional as F
+def loss(weights, q, target, value_weight):
+    policy = (weights * F.smooth_l1_loss(q, target, reduction="none")).mean()
+    return policy + value_weight * F.mse_loss(q, target)
+""",
+    ],
+    "L59": [
+        """
+class Stack:
+    def step(self, action):
+        frame, reward, terminated, truncated, info = self.env.step(action)
+        self.stack[-1] = frame
+        return self.stack.copy(), reward, terminated, truncated, info
+    def reset(self):
+        self.stack[:] = 0
+        return self.stack
+class Rolled:
+    def observation(self, frame):
+        self.frames = self.roll(self.frames)
+        self.frames[-1] = frame
+        return self.frames
+class Named:
+    def observation(self, frame):
+        self.seen["frame"] = frame
+        return self.seen
+""",
+    ],
+    "L60": [
+        """
+import gymnasium as gym
+import torch.nn as nn
+def build(n, make):
+    layers = [nn.Linear(4, 4) for _ in range(n)]
+    rows = [0.0] * n + [make(3)] * 1
+    shapes = [tuple(range(3))] * n
+    return nn.Sequential(*layers), [nn.ReLU()] * n, rows, shapes
+envs = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 4)
+""",
+    ],
+    "L61": [
+        """
+import numpy as np
+import tensorflow as tf
+@tf.function
+def act(q, obs, epsilon):
+    explore = tf.random.uniform(()) < epsilon
+    return tf.where(explore, 0, tf.argmax(q(obs), axis=1))
+def outside(q, obs):
+    return act(q, obs, np.random.uniform())
+""",
+    ],
+    "L62": [
+        """
+def sarsa(env, q, choose, alpha, gamma):
+    for episode in range(500):
+        s, _ = env.reset()
+        a = choose(q, s)
+        over = False
+        while not over:
+            s2, r, terminated, truncated, _ = env.step(a)
+            a2 = choose(q, s2)
+            q[s, a] += alpha * (r + gamma * q[s2, a2] * (1 - terminated) - q[s, a])
+            s, a = s2, a2
+            over = terminated or truncated
+def repeated(env, action):
+    for _ in range(4):
+        obs, reward, terminated, truncated, _ = env.step(action)
+        if terminated or truncated:
+            break
+    return obs
+def skipped(env, choose, obs):
+    for t in range(100):
+        a = choose(obs)
+        for _ in range(4):
+            next_obs, reward, terminated, truncated, _ = env.step(a)
+        obs = next_obs
+""",
+    ],
+    "L63": [
+        """
+import torch
+def conservative(q, actions, ensemble):
+    of_data = q.gather(1, actions.unsqueeze(1)).squeeze(1)
+    return torch.logsumexp(q, dim=1).mean() - of_data.mean(), ensemble.softmax(dim=0)
+""",
+    ],
+    "L64": [
+        """
+import torch
+def asymmetric(u, tau):
+    return torch.mean(torch.abs(tau - (u < 0).float()) * u**2)
+def value_loss(q, v, tau):
+    return asymmetric(q - v, tau)
+def other(q, v, expectile):
+    diff = v - q
+    return (torch.where(diff > 0, 1 - expectile, expectile) * diff**2).mean()
+""",
+    ],
+    "L65": [
+        """
+class NStepReplay:
+    def fold(self):
+        total, power = 0.0, 1.0
+        for _, _, reward, _, _ in self.window:
+            total += power * reward
+            power *= self.gamma
+        self.storage.append((self.window[0], total, power))
+class Agent:
+    def update(self, reward, next_obs, terminated, discount, n_step):
+        value = self.target_net(next_obs).amax(dim=1)
+        one = reward + self.gamma**self.n_step * (1 - terminated) * value
+        target = reward + discount * (1 - terminated) * value
+        return one, target
+""",
+        """
+class Replay:
+    def sample(self, gamma, rewards, n_steps):
+        total, power = 0.0, 1.0
+        for reward in rewards:
+            total += power * reward
+            power *= gamma
+        return total, power
+class Agent:
+    def update(self, reward, next_obs, terminated, discount):
+        target = reward + discount * (1 - terminated) * self.target_net(next_obs).amax(dim=1)
+        return target
+""",
+        """
+class Replay:
+    def fold(self, gamma, rewards):
+        total, power = 0.0, 1.0
+        for reward in rewards:
+            total += power * reward
+            power *= gamma
+        return total
+class Rainbow:
+    def loss(self, reward, summed, next_obs, terminated, n_step):
+        target = reward + self.gamma * (1 - terminated) * self.target_net(next_obs).amax(dim=1)
+        gamma = self.gamma**n_step
+        longer = summed + gamma * (1 - terminated) * self.target_net(next_obs).amax(dim=1)
+        return target, longer
 """,
     ],
 }

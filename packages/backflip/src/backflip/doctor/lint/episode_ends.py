@@ -236,7 +236,8 @@ def _both_ends(pairs: list[Pair], passed: list[Pair], flags: Flags) -> set[str]:
         found = {
             written(target)
             for target, value in pairs
-            if flags.join_in(value) or (done & names_in(value) and not _is_made_from(value))
+            if (flags.join_in(value) and not _is_chosen(value))
+            or (done & names_in(value) and not _is_made_from(value))
         }
         found |= {written(target) for target, value in passed if _is_end(value, done, flags)}
         found.discard("")
@@ -372,6 +373,15 @@ def _is_false(step: ast.FunctionDef, node: ast.expr) -> bool:
     """Return whether an expression is False, or a name that `step` sets to False alone."""
     values = [value for target, value, _ in assignments(step) if written(target) == written(node)]
     return is_false(node) or (bool(written(node) and values) and all(map(is_false, values)))
+
+
+def _is_chosen(value: ast.expr) -> bool:
+    """Return whether a value is one of two by the ends: `env.reset()[0] if done else next_obs`."""
+    match value:
+        case ast.IfExp(body=body, orelse=orelse):
+            return not all(isinstance(one, ast.Constant) for one in (body, orelse))
+        case _:
+            return False
 
 
 def _is_made_from(value: ast.expr) -> bool:

@@ -18,7 +18,13 @@ from backflip.doctor.lint.source import (
 )
 
 FINAL = ("final_info", "final_observation")
-KEEPS_LAST = ("final_obs", "terminal_observation", "AutoresetMode", "real_next_obs")
+KEEPS_LAST = (
+    "final_obs",
+    "final_observation",
+    "terminal_observation",
+    "AutoresetMode",
+    "real_next_obs",
+)
 BUFFERS = ("buf", "replay", "memory", "transitions")
 STORES = ("add", "push", "append", "store", "add_batch", "insert")
 
@@ -80,7 +86,7 @@ def _container(node: ast.AST) -> str:
 
 def _autoreset_rows(source: Source) -> Iterator[Hit]:
     """Find replays that are given what vector environments return after a reset."""
-    if any(word in source.text for word in (*KEEPS_LAST, *FINAL)):
+    if any(word in source.text for word in KEEPS_LAST):
         return
     vectors = {
         written(target)

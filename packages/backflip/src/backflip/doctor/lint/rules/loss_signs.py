@@ -47,7 +47,7 @@ def _loss_signs(source: Source) -> Iterator[Hit]:
         values: dict[str, list[ast.expr]] = {}
         for target, value, _ in assignments(scope):
             values.setdefault(written(target), []).append(value)
-        for name, value in _appended(scope):
+        for name, value in appended(scope):
             values.setdefault(name, []).append(value)
         turned = _with_parts(_turned(scope), values)
         for name, value, statement in losses(source, scope):
@@ -168,12 +168,18 @@ def _unreduced(node: ast.expr) -> ast.expr:
 
 
 def _takes_the_larger(term: Term, values: Values) -> bool:
-    """Return whether a term is `-max(ratio * advantage, clipped * advantage)`."""
+    """Return whether a term is `-max(ratio * advantage, clipped * advantage)`.
+
+    The smaller one of two that have a minus is the same.
+    """
     match term.factors:
         case [ast.Call(args=[one, other]) as call] if last_word(call.func) in LARGEST:
-            return term.sign < 0 and all(_is_surrogate(part, values) for part in (one, other))
+            sign = 1
+        case [ast.Call(args=[one, other]) as call] if last_word(call.func) in SMALLEST:
+            sign = -1
         case _:
             return False
+    return term.sign == -sign and all(_is_surrogate(part, values, sign) for part in (one, other))
 
 
 def _raises_temperature(term: Term) -> bool:
@@ -217,15 +223,17 @@ def _adds_likelihood(statement: ast.Assign | ast.Return, values: Values) -> bool
         return False
     for node in ast.walk(statement.value):
         match node:
-            case ast.BinOp(left=ast.Call(func=func), op=ast.Add(), right=ast.BinOp() as bonus):
-                pass
+            case ast.BinOp(left=left, op=ast.Add(), right=ast.BinOp() as bonus):
+                known = values.get(written(left), ())
+                made = known[0] if len(known) == 1 else left
             case _:
                 continue
         product = _product(bonus)
         names = [_name_of(one) for one in product.factors]
         is_entropy = len(names) == 2 and any(has_word(one, "alpha", "temperature") for one in names)
         logs = [one for one in product.factors if _is_named(one, LIKELIHOODS, values)]
-        if last_word(func) in SMALLEST and product.sign > 0 and is_entropy and len(logs) == 1:
+        is_smaller = isinstance(made, ast.Call) and last_word(made.func) in SMALLEST
+        if is_smaller and product.sign > 0 and is_entropy and len(logs) == 1:
             return True
     return False
 
@@ -249,11 +257,14 @@ def _raises_credit(term: Term, values: Values) -> bool:
             return _is_policy_gradient(factors, values)
 
 
-def _is_surrogate(node: ast.expr, values: Values) -> bool:
-    """Return whether an expression, or what its name is set to, is a ratio times an advantage."""
+def _is_surrogate(node: ast.expr, values: Values, sign: int = 1) -> bool:
+    """Return whether an expression, or what its name is set to, is a ratio times an advantage.
+
+    With a sign of -1, it is minus that.
+    """
     known = [node, *values.get(written(node), ())]
     products = [_product(one) for one in known]
-    return any(one.sign > 0 and _is_policy_gradient(one.factors, values) for one in products)
+    return any(one.sign == sign and _is_policy_gradient(one.factors, values) for one in products)
 
 
 def _is_policy_gradient(factors: Sequence[ast.expr], values: Values) -> bool:
@@ -340,7 +351,7 @@ def _has_entropy(term: Term, values: Values) -> bool:
     return False
 
 
-def _appended(scope: Scope) -> Iterator[tuple[str, ast.expr]]:
+def appended(scope: Scope) -> Iterator[tuple[str, ast.expr]]:
     """Yield the names of lists, and what is appended to them."""
     for node in walk(scope):
         match node:

@@ -7,7 +7,7 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import Source, assignments, has_word, last_word, names_in, written
 
 RETURNS = ("return", "ret", "target")
-VALUES = ("value", "vals", "baseline")
+VALUES = ("value", "val", "baseline")
 
 
 def _normalised_returns(source: Source) -> Iterator[Hit]:

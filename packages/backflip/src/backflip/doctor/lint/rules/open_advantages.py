@@ -4,7 +4,13 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.rules.loss_signs import CREDITS, LIKELIHOODS, terms
+from backflip.doctor.lint.rules.loss_signs import (
+    CREDITS,
+    LIKELIHOODS,
+    STACKS,
+    appended,
+    terms,
+)
 from backflip.doctor.lint.source import (
     Scope,
     Source,
@@ -69,15 +75,31 @@ def _open_names(source: Source, scope: Scope) -> set[str]:
 
 
 def _open_values(source: Source, scope: Scope) -> set[str]:
-    """Return the names of values that a network computes in a scope, with gradients."""
+    """Return the names of values that a network computes in a scope, with gradients.
+
+    Lists to which such values are appended are among them, and what is made of these lists.
+    """
     open_ones, others = set[str](), set[str]()
     for target, value, statement in assignments(scope):
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
         of_values = _is_value_of_network(value, is_one=len(parts) == 1)
+        of_values = of_values or _is_list_of_open(scope, value, open_ones)
+        if isinstance(value, ast.List) and not value.elts:
+            continue  # what is appended to it counts
         is_open = of_values and not _closes(value) and not source.without_gradients(statement)
         named = {written(one) for one in parts if has_word(last_word(one), "value", "baseline")}
         (open_ones if is_open else others).update(named)
     return open_ones - others
+
+
+def _is_list_of_open(scope: Scope, value: ast.expr, open_ones: set[str]) -> bool:
+    """Return whether a value is `torch.cat(values)` of a list that open values are appended to."""
+    match value:
+        case ast.Call(func=func, args=[ast.Name(id=name), *_]) if last_word(func) in STACKS:
+            kept = [one for listed, one in appended(scope) if listed == name]
+            return bool(kept) and all(written(one) in open_ones for one in kept)
+        case _:
+            return False
 
 
 def _is_value_of_network(value: ast.expr, *, is_one: bool) -> bool:

@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import FUNCTIONS, Source, discounts, last_word, names_in, walk
+from backflip.doctor.lint.source import Source, discounts, last_word, names_in, walk
 
+ARRAYS = ("tensor", "floattensor", "array", "asarray", "as_tensor", "stack", "cat")
 TURNS = ("reverse", "reversed", "flip", "flipud", "fliplr", "insert", "appendleft")
 
 
@@ -13,8 +14,6 @@ def _reversed_returns(source: Source) -> Iterator[Hit]:
     """Find `for r in rewards[::-1]: R = r + γ R; out.append(R)` and `return out`."""
     turns = [node for node in source.nodes if _turns(node)]
     for scope in source.scopes:
-        if not isinstance(scope, FUNCTIONS):
-            continue
         for loop in walk(scope):
             if not (isinstance(loop, ast.For) and any(map(_turns, ast.walk(loop.iter)))):
                 continue
@@ -53,11 +52,15 @@ def _sums_kept(loop: ast.For) -> set[str]:
 
 
 def _returned(scope: ast.AST) -> set[str]:
-    """Return the names that a function returns as they are, or as an array."""
+    """Return the names that a function returns as they are, or makes an array of."""
     found = set[str]()
     for node in walk(scope):
         match node:
             case ast.Return(value=ast.Name(id=name) | ast.Call(args=[ast.Name(id=name), *_])):
+                found.add(name)
+            case ast.Assign(value=ast.Call(func=func, args=[ast.Name(id=name), *_])) if (
+                last_word(func) in ARRAYS
+            ):
                 found.add(name)
             case _:
                 pass

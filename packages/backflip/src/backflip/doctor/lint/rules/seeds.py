@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.passed_keys import passed_keys
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     INNER,
@@ -163,6 +164,7 @@ def _reused_keys(source: Source) -> Iterator[Hit]:
         return
     for scope in source.scopes:
         yield from _Keys(source).follow(scope)
+    yield from passed_keys(source)
     for body in source.bodies:
         if isinstance(body, ast.ClassDef):
             yield from _kept_keys(source, body)

@@ -12,6 +12,7 @@ from backflip.doctor.lint.source import (
     Source,
     argument,
     assignments,
+    has_word,
     last_word,
     made_by,
     number,
@@ -21,6 +22,7 @@ from backflip.doctor.lint.source import (
 
 LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
 LOSS_CLASSES = ("MSELoss", "SmoothL1Loss", "HuberLoss", "L1Loss")
+SELECTIONS = ("idx", "ind", "perm", "batch", "sampler", "mb_")  # in names of minibatches
 IN_PLACE = ("squeeze_", "unsqueeze_", "resize_", "t_", "transpose_")  # these change a shape
 
 
@@ -128,6 +130,8 @@ def _shape(node: ast.expr, shapes: Shapes) -> str:
             return "row" if _is_maximum(call) else ""
         case ast.Attribute(value=ast.Call() as call, attr="values"):
             return "row" if _is_maximum(call) else ""
+        case ast.Subscript(value=whole, slice=ast.Name(id=index)) if has_word(index, *SELECTIONS):
+            return _shape(whole, shapes)
         case ast.Call():
             return _shape_of_call(node, shapes)
         case ast.BinOp(left=left, right=right):

@@ -34,6 +34,8 @@ CROSS_ENTROPIES = (
     "softmax_cross_entropy_with_integer_labels",
 )
 TF_LOSSES = ("softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits")
+OF_SIGMOIDS = ("binary_cross_entropy_with_logits", "sigmoid_binary_cross_entropy")
+SIGMOIDS = ("sigmoid", "expit")
 TWICE = "the loss applies a softmax to the output of a softmax"
 
 
@@ -71,6 +73,24 @@ def _softmaxes(source: Source) -> Iterator[Hit]:
             if seen:
                 yield Hit(call, seen)
         yield from _raw_probabilities(source, scope, raw)
+        yield from _double_sigmoids(source, scope, made)
+
+
+def _double_sigmoids(
+    source: Source, scope: Scope, made: list[tuple[ast.expr, ast.expr]]
+) -> Iterator[Hit]:
+    """Find `binary_cross_entropy_with_logits(torch.sigmoid(x), y)`."""
+    losses = {written(t) for t, v in made if made_by(v).endswith("BCEWithLogitsLoss")} - {""}
+    values: dict[str, list[ast.expr]] = {}
+    for target, value, _ in assignments(scope):
+        values.setdefault(written(target) or "-", []).append(value)
+    for call, name in source.calls(scope):
+        is_loss = name.endswith(OF_SIGMOIDS) or written(call.func) in losses
+        given = argument(call, "input", 0) if is_loss else None
+        known = values.get(written(given), []) if given is not None else []
+        plain = known[0] if len(known) == 1 else given
+        if isinstance(plain, ast.Call) and last_word(plain.func) in SIGMOIDS:
+            yield Hit(call, "the loss applies a sigmoid to the output of a sigmoid")
 
 
 def _named_logits(scope: Scope) -> set[str]:
@@ -261,7 +281,7 @@ def _is_soft(source: Source, node: ast.expr, names: Names) -> bool:
 RULES = (
     Rule(
         "L09",
-        "a softmax twice, or not at all",
+        "a softmax or sigmoid twice, or not at all",
         "Probabilities taken for logits make a policy that is nearly uniform and cannot become "
         "certain: between the best and the worst action of two there is a factor of e.",
         "Pass the output of the last linear layer as `logits=`.",
