@@ -107,7 +107,7 @@ def test_new_answer_ends_redoing(store, me):
     assert me.queue.tally("me").can_redo
     me.answer(1, "right")
     assert not me.queue.tally("me").can_redo
-    with pytest.raises(Refused, match="no undone answer of me") as refused:
+    with pytest.raises(Refused, match="no undone answer to restore") as refused:
         me.redo()
     assert refused.value.problem == "unknown"
     assert in_force(store) == [(1, "right")]
@@ -128,7 +128,7 @@ def test_nobody_redoes_what_somebody_else_undid(me):
     me.undo()
     bob = Person(me.queue, "bob")
     assert not me.queue.tally("bob").can_redo
-    with pytest.raises(Refused, match="no undone answer of bob"):
+    with pytest.raises(Refused, match="no undone answer to restore"):
         bob.redo()
 
 

@@ -373,7 +373,7 @@ def test_undo_is_limited_to_own_answers(store, queue):
     ask(store, 2)
     taken(queue, "ann")
     give(queue, 1, who="ann")
-    with pytest.raises(Refused, match="no answer of bob") as refused:
+    with pytest.raises(Refused, match="no answer to undo") as refused:
         queue.undo("bob", next(attempts))
     assert refused.value.problem == "unknown"
     assert store.counts().labels == 1

@@ -117,6 +117,12 @@ def test_person_teaches_through_the_page(tmp_path, answering):
     assert result.seconds["answers"] > 0
 
 
+def labels_in(folder):
+    """Return how many labels a run has; the eleventh answer may be one to a hidden repeat."""
+    with LabelStore.open(folder / "labels.sqlite") as store:
+        return store.counts().labels
+
+
 @pytest.mark.slow
 def test_training_does_not_wait_for_the_last_answer_of_a_round(tmp_path, person):
     """With a quarter of the first round open, at most four pairs, the first phase begins."""
@@ -130,10 +136,10 @@ def test_training_does_not_wait_for_the_last_answer_of_a_round(tmp_path, person)
     )
     run.start()
     labeller = person(folder_of(tmp_path))
-    labeller.answer_until(lambda: len(labeller.acknowledged) == 11)
+    labeller.answer_until(lambda: labels_in(labeller.folder) == 11)
     assert comes_true(lambda: read_status(labeller.folder).doing == "waiting")
     assert not comes_true(lambda: read_status(labeller.folder).phase > 0, seconds=1.0)
-    labeller.answer_until(lambda: len(labeller.acknowledged) == 12)
+    labeller.answer_until(lambda: labels_in(labeller.folder) == 12)
     assert comes_true(lambda: read_status(labeller.folder).phase == 1)
     assert not comes_true(lambda: read_status(labeller.folder).phase > 1, seconds=1.0), (
         "no second phase: four of the first round are open"
@@ -210,6 +216,23 @@ def test_killed_run_continues_at_the_same_address(tmp_path, answering):
         assert store.counts().labels == 16
         kept = {row[0] for row in store.file.rows("SELECT id FROM labels")}
         assert set(people[0].acknowledged) <= kept
+
+
+@pytest.mark.slow
+def test_a_person_who_stops_without_an_answer_is_told_that_nothing_was_learned(tmp_path, person):
+    run = threading.Thread(
+        target=teach,
+        args=("Pendulum-v1",),
+        kwargs={"settings": TINY | {"phases": 1}, "home": tmp_path, **OPTIONS},
+    )
+    run.start()
+    labeller = person(folder_of(tmp_path))
+    assert labeller.post("enough", enough=True)[0] == 200
+    run.join(300)
+    assert read_status(labeller.folder).doing == "finished"
+    said = (labeller.folder / "output.log").read_text()
+    assert "there are no answers: no reward was learned" in said
+    assert "chosen by evidence" not in said
 
 
 @pytest.mark.slow

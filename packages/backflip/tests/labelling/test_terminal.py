@@ -411,7 +411,7 @@ def test_undo_returns_the_newest_pair_first(run, seat):
     assert answers(run) == [(1, "right", "me"), (2, "tie", "me")]
     seat.press("u", "u", "u")
     assert answers(run) == []
-    assert "no answer of" in "".join(seat.shown())
+    assert "no answer to undo" in "".join(seat.shown())
 
 
 def test_redo_restores_the_undone_answers(run, seat):

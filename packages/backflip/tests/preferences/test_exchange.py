@@ -201,7 +201,7 @@ def test_imported_labels_are_not_in_the_label_queue(store, other):
     import_labels(other, labels_of_run(store.file.path.parent), [0], "run A")
     queue = LabelQueue(other)
     assert queue.take("me") == []
-    with pytest.raises(UsageError, match="no answer of"):
+    with pytest.raises(UsageError, match="no answer to undo"):
         queue.undo("me", "attempt-1")
 
 
@@ -562,9 +562,7 @@ def test_labels_of_another_environment_or_length_are_not_imported(store, tmp_pat
     labels = labels_of_run_at(tmp_path / "other")
     before = everything(store)
     for label in labels:
-        with pytest.raises(
-            UsageError, match="from another environment, or their clips have another"
-        ):
+        with pytest.raises(UsageError, match=r"(from another environment|have another length): in"):
             import_labels(store, [label], [0], "other")
     assert everything(store) == before
 
@@ -672,7 +670,7 @@ def test_labels_of_another_environment_are_refused(store, tmp_path):
         with pytest.raises(UsageError, match=match) as caught:
             check_fits(labels, expected, length)
         assert "in label 1 (query 1)" in str(caught.value)
-        assert "another environment" in str(caught.value)
+        assert ("another length" if length else "another environment") in str(caught.value)
 
 
 def test_clips_of_two_lengths_are_refused(store, tmp_path):

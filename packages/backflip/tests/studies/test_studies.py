@@ -9,6 +9,7 @@ import pytest
 
 from backflip.algorithms.registry import algorithms, entry_of
 from backflip.cli.main import main
+from backflip.cli.sweeping import check_parameters
 from backflip.studies.ablation import ablation_of, change_of
 from backflip.studies.sensitivity import grid_of, normalised, one_at_a_time, sensitivity
 from backflip.studies.sensitivity_picture import sensitivity_picture
@@ -17,6 +18,7 @@ from backflip.training.build import spec_of
 from runshelf.errors import UsageError
 from runshelf.store.run import create_run
 from runshelf.sweeps.ranking import Standing
+from runshelf.sweeps.space import parse_space
 
 
 def run_of(home, command="train", **changed):
@@ -158,6 +160,11 @@ def test_every_hyper_parameter_moves_within_its_bounds(name):
         assert values["learning_rate_end"] == {0.0, 0.0001, 0.001}
         assert values["entropy_coef_end"] == {0.0, 0.01, 0.1}  # it starts at 0
         assert values["initial_log_std"] == {-1.0, 0.0, 1.0}
+
+
+def test_a_setting_of_another_library_is_found_by_its_name_there():
+    with pytest.raises(UsageError, match="no setting `lr`, did you mean `learning_rate`"):
+        check_parameters("ppo", parse_space(["lr=1,2"]))
 
 
 @pytest.mark.slow

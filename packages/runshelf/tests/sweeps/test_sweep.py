@@ -70,6 +70,7 @@ def test_a_sweep_ranks_configurations_then_reports_the_best_on_fresh_seeds(work,
     assert best["scores"] == {"1000000": 31.0, "1000001": 32.0}
     assert (best["n"], best["mean"]) == (2, 31.5)
     assert best["low"] == pytest.approx(31.5 - 12.7062 * 0.5, rel=1e-5)
+    assert found["notes"][-1].endswith("on fresh seeds: runshelf sweep toy --report")
     report = fields_of(capsys, "toy", "--report", "--seeds", "2", "--configurations", "0")
     assert [one["configuration"] for one in report["report"]] == [1, 0]
     assert report["report"][0]["scores"] == {"0": 30.0, "1": 31.0}

@@ -85,7 +85,7 @@ def _ablation_report(state: "State", study: "Ablation") -> Reported:
             | {"against": study.arms[arm.against].what}
             | {"change": None if change is None else change._asdict()}
         )
-    fields = fields_of(state) | {"arms": rows, "skipped": list(study.skipped)}
+    fields = fields_of(state, "backflip") | {"arms": rows, "skipped": list(study.skipped)}
     return Reported(fields, lambda: _print_ablation(state, rows, study.skipped))
 
 
@@ -119,7 +119,7 @@ def _print_ablation(
 def _study_notes(state: "State") -> list[str]:
     from runshelf.cli.sweep_tables import notes
 
-    return [note for note in notes(state) if "is the best of" not in note]
+    return [note for note in notes(state, "backflip") if "is the best of" not in note]
 
 
 def _sensitivity(options: argparse.Namespace) -> Reported:
@@ -177,7 +177,7 @@ def _sensitivity_report(
     scores = np.array(
         [[means.get(e * many + h, math.nan) for h in range(many)] for e in range(len(options.env))]
     )
-    fields = fields_of(state) | {"left_out": list(left_out)}
+    fields = fields_of(state, "backflip") | {"left_out": list(left_out)}
     if state.open or np.isnan(scores).all(axis=1).any():
         return Reported(
             fields, lambda: put("the study is not finished: start the same command again")

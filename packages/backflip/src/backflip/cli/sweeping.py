@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from backflip.algorithms.registry import entry_of
 from runshelf.cli import sweeping
 from runshelf.cli.arguments import whole
-from runshelf.errors import UsageError, did_you_mean
+from runshelf.errors import UsageError
 
 if TYPE_CHECKING:
     from runshelf.cli.command_line import Reported
@@ -88,13 +88,15 @@ def check_parameters(algorithm: str, space: "dict[str, Parameter]") -> None:
     Raises:
         UsageError: it does not.
     """
+    from backflip.core.settings import meant
+    from backflip.training.renamed_settings import NAMES
     from runshelf.sweeps.space import Choice
 
     settings = entry_of(algorithm).settings
     for name, parameter in space.items():
         if name not in settings:
             raise UsageError(
-                f"--over: `{algorithm}` has no setting `{name}`{did_you_mean(name, settings)}"
+                f"--over: `{algorithm}` has no setting `{name}`{meant(name, settings, NAMES)}"
             )
         ends = (
             parameter.options

@@ -219,13 +219,13 @@ def name_problems(
         f"`{name}` is now called `{new}`; try --set {new}={_typed(strange[name])}"
         for name, new in renamed.items()
     ]
-    unknown = [f"`{name}`{_meant(name, known, names)}" for name in strange if name not in renamed]
+    unknown = [f"`{name}`{meant(name, known, names)}" for name in strange if name not in renamed]
     if unknown:
         problems.append(f"unknown settings {', '.join(unknown)} (known: {', '.join(known)})")
     return problems
 
 
-def _meant(name: str, known: Iterable[str], names: Names) -> str:
+def meant(name: str, known: Iterable[str], names: Names) -> str:
     """Return `, did you mean `x`?`: an alias, else, for a name of no library, the spelling."""
     folded = name.casefold()
     if folded not in names.aliases:

@@ -184,14 +184,14 @@ def _undo_newest(connection: sqlite3.Connection, who: str, attempt: str) -> int:
         (who,),
     ).fetchone()
     if row is None:
-        raise Refused("unknown", f"there is no answer of {who} that could be undone")
+        raise Refused("unknown", "there is no answer to undo")
     return _undo_together(connection, _NEWEST_ANSWER, int(row[1]), who, attempt)
 
 
 def _redo_newest(connection: sqlite3.Connection, who: str, attempt: str) -> int:
     row = connection.execute(_REDOABLE, {"who": who}).fetchone()
     if row is None:
-        raise Refused("unknown", f"there is no undone answer of {who} that could be restored")
+        raise Refused("unknown", "there is no undone answer to restore")
     _, _, query, _, replaces = row
     taken = connection.execute(_IN_FORCE, (query,)).fetchone()
     if taken is not None and replaces is None:

@@ -69,6 +69,9 @@ KEYS = {
 }
 HINTS = ["↓ can't tell", "? keys", "q quit", "u undo", "r redo", "space pause"]
 ASKING = {"compare": "Which clip is better?", "rank": "Rank the clips", "rate": "Rate the clip"}
+NO_CLIPS = (
+    "Which clips are better?"  # before the first ones, it is unknown how they are asked about
+)
 SAID = {"rank": "ranked", "rate": "rated"}
 DIGITS = "123456789"
 HELP = [
@@ -410,7 +413,7 @@ class Labeller:
         if self._draft is not None:
             goal = f"{BOLD}Goal: {end_of(self._draft, width - 7)}{RESET}{REVERSE} {RESET}"
         else:
-            asking = ASKING[self._pairs[0].kind] if self._pairs else ASKING["compare"]
+            asking = ASKING[self._pairs[0].kind] if self._pairs else NO_CLIPS
             title = f"Goal: {clean(self._goal)}" if self._goal else asking
             goal = f"{BOLD}{shortened(title, width)}{RESET}"
         names = ""
@@ -434,7 +437,7 @@ class Labeller:
         bar = ""
         if self._shown and not self._helping:
             bar = position_bar(self._shown.playback.share(now), width)
-        keys = KEYS[self._pairs[0].kind if self._pairs else "compare"]
+        keys = KEYS[self._pairs[0].kind] if self._pairs else []
         hints = ["enter save", "esc cancel"] if self._draft is not None else [*keys, *HINTS]
         return [
             f" {bar}",

@@ -156,9 +156,11 @@ def check_fits(
                 length = found[0][0]
             expected = ((length, *shape), np.dtype(dtype))
             if found != expected:
+                is_length = found is not None and found[0][1:] == shape and found[1] == dtype
+                elsewhere = "labels are from another environment"
+                what = "clips have another length" if is_length else elsewhere
                 raise UsageError(
-                    "the labels are from another environment, or their clips have another "
-                    f"length: in label {number} (query {label.query}) `{key}` is "
+                    f"the {what}: in label {number} (query {label.query}) `{key}` is "
                     f"{described(found)}, expected {described(expected)}"
                 )
 

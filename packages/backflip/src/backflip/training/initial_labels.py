@@ -77,6 +77,8 @@ def check_labels(start: Start, spec: EnvSpec, clip_length: int) -> None:
         return
     labels = _labels(Path(start.labels_from))
     lengths = {label.shapes["reward"][0][0] for label in labels if "reward" in label.shapes}
+    if len(lengths) == 1:  # labels of another environment may have another length, too
+        check_fits(labels, _shapes(spec), *lengths)
     if lengths and lengths != {clip_length}:
         found = ", ".join(map(str, sorted(lengths)))
         hint = f"; try --set clip_length={found}" if len(lengths) == 1 else ""

@@ -7,6 +7,7 @@ from backflip.rewards.auto import AutoRewardModel
 from backflip.rewards.interface import RewardModel
 
 COLLAPSED = "reward_model_collapsed"
+LABELS = "reward_model_labels"  # how many a fit had
 
 
 def collapse_shown(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -43,7 +44,7 @@ class RewardNotes:
         """Return what there is to say, a line each."""
         said: list[str] = []
         used = self.used(parameters)
-        if isinstance(self._model, AutoRewardModel):
+        if isinstance(self._model, AutoRewardModel) and any(one.get(LABELS) for one in metrics):
             chosen = ", ".join(f"{name} of {self._of(name, used)}" for name in dict.fromkeys(used))
             said.append(f"reward model, chosen by evidence: {chosen}")
         collapsed = [i for i, one in enumerate(metrics) if one.get(COLLAPSED)]

@@ -34,7 +34,12 @@ def budget_of(labels: int | None, start: Start, usual: int) -> int:
         return 0
     if labels is not None and not (isinstance(labels, Integral) and 2 <= labels <= LARGEST_COUNT):
         raise UsageError(f"`labels` must be at least 2, got {shown(labels)}; try --labels 100")
-    return max(labels if labels is not None else start.labels or usual, start.labels)
+    if labels is not None and labels < start.labels:
+        raise UsageError(
+            f"--labels {labels} is less than the {start.labels} labels that are imported; leave it "
+            "out to ask for no more"
+        )
+    return labels if labels is not None else start.labels or usual
 
 
 def resolve_teaching(

@@ -231,9 +231,11 @@ class TeachRun:
         return result
 
     def _say_if_nothing_is_preferred(self) -> None:
-        """Say that nothing was learned if every answer is `skip` or `tie`."""
+        """Say that nothing was learned if there is no answer, or every one is `skip` or `tie`."""
         counts = self.store.counts()
-        if counts.labels and counts.labels == counts.skip + counts.tie:
+        if self.plan.asks and not counts.labels:
+            self.session.reporter.say("there are no answers: no reward was learned")
+        elif counts.labels and counts.labels == counts.skip + counts.tie:
             kinds = [name for name in ("skip", "tie") if getattr(counts, name)]
             what = " or ".join(f"`{name}`" for name in kinds)
             said = f"all {counts.labels} answers are {what}: no reward was learned from them"
@@ -404,9 +406,11 @@ class TeachRun:
         self._ask_sooner(number)
         count = self.plan.due_after(number)
         env_steps = self.plan.env_steps(number)
+        asks = bool(count) and not self.answers.enough()
         # also without queries: the page counts phases to know which answers training waits for
-        self.answers.set_status("drawing", phase=number, env_steps=env_steps)
-        if count and not self.answers.enough():
+        doing = "drawing" if asks or not count else "waiting"
+        self.answers.set_status(doing, phase=number, env_steps=env_steps)
+        if asks:
             fresh = self.plan.fresh_after(number)
             for row, seed in enumerate(self.seeds):
                 seen = None if record is None else row_of(record, row)

@@ -31,4 +31,4 @@ def who_taught(run: Run, start: Start, before: Before) -> str:
     if before.labels:
         by = run.config["teacher"]
         return f"no queries: {before.labels} earlier labels of each seed ({by}) teach"
-    return "no queries: all labels are imported"
+    return f"no queries: {start.labels} labels of each seed are imported"

@@ -298,6 +298,7 @@ def test_undo_right_after_an_answer_undoes_that_answer(
     (first,) = press(mine, "ArrowLeft")
     mine.keyboard.press("u")
     mine.keyboard.press("ArrowRight")  # ignored during the undo
+    expect(mine.locator("#said")).to_have_text("Not done yet: that answer did not count.")
     until(lambda: mine.wait_for_timeout(10) or held)
     held[0].continue_()
     wait_shown(mine, first)
@@ -306,10 +307,26 @@ def test_undo_right_after_an_answer_undoes_that_answer(
     assert rows(shared, "SELECT count(*) FROM labels WHERE who = ?", who) == [(3,)]
 
 
+def test_undos_and_redos_that_are_faster_than_the_server_are_all_done(
+    shared: Server, mine: Page, who: str
+) -> None:
+    held: list[Any] = []
+    pairs = press(mine, "ArrowLeft", "ArrowLeft", "ArrowLeft")
+    until(lambda: len(answers(shared, who)) == 3)
+    mine.context.route("**/api/undo", lambda route: held.append(route))
+    for key in ("u", "u", "u", "r"):
+        mine.keyboard.press(key)
+    for count in (1, 2, 3):
+        until(lambda count=count: mine.wait_for_timeout(10) or len(held) == count)
+        held[-1].continue_()
+    wait_shown(mine, pairs[1])
+    assert until(lambda: answers(shared, who)) == [(pairs[0], "left")]
+
+
 def test_nothing_to_undo(mine: Page) -> None:
     first = shown(mine)
     mine.keyboard.press("u")
-    expect(mine.locator("#said")).to_contain_text("no answer of")
+    expect(mine.locator("#said")).to_have_text("There is no answer to undo.")
     assert press(mine, "ArrowLeft") == [first]
 
 
@@ -639,7 +656,7 @@ def test_stop_teaching_and_continue(server: Server, open_page: Open) -> None:
     )
     first = shown(page)
     page.click("#enough")
-    expect(page.locator("#sure")).to_contain_text("The agent learns from 0 answers")
+    expect(page.locator("#sure")).to_contain_text("There is no answer yet: the agent learns")
     page.click("#sure button[value='']")
     assert rows(server, "SELECT value FROM sayings") == []
     page.click("#enough")
@@ -655,6 +672,20 @@ def test_stop_teaching_and_continue(server: Server, open_page: Open) -> None:
     assert answers(server) == []
     assert press(page, "ArrowRight") == [first]
     assert until(lambda: answers(server)) == [(first, "right")]
+
+
+def test_teaching_cannot_be_continued_when_nothing_will_be_learned(
+    tmp_path: Path, open_page: Open
+) -> None:
+    add_pairs(tmp_path, 2)
+    with LabelStore.open(tmp_path / "labels.sqlite") as store:
+        LabelQueue(store).finish_labelling("me")
+    set_status(tmp_path, "learning", phase=18, phases=20)
+    with serving(tmp_path) as server:
+        page = open_page(server.address, wait=False)
+        expect(page.locator("#resume-teaching")).to_be_visible()
+        set_status(tmp_path, "learning", phase=19, phases=20)  # its fit is done
+        expect(page.locator("#resume-teaching")).not_to_be_visible()
 
 
 @pytest.mark.slow

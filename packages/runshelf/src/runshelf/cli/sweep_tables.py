@@ -19,8 +19,8 @@ _MOST_ROWS = 30
 Budgets = Sequence[Mapping[str, Any]]
 
 
-def fields_of(state: State, budgets: Budgets | None = None) -> dict[str, Any]:
-    """Return a state as JSON values."""
+def fields_of(state: State, program: str, budgets: Budgets | None = None) -> dict[str, Any]:
+    """Return a state as JSON values; `program` is what the user typed, for its commands."""
     sweep, definition, progress = state.sweep, state.sweep.definition, progress_of(state)
     best = next((one for one in state.standings() if not one.failed), None)
     fields = {
@@ -49,7 +49,7 @@ def fields_of(state: State, budgets: Budgets | None = None) -> dict[str, Any]:
         "configurations": [_standing(one) for one in state.standings()],
         "report": [_standing(one) for one in state.reported()],
         "dropped": {str(at): list(numbers) for at, numbers in state.dropped.items()},
-        "notes": notes(state),
+        "notes": notes(state, program),
     }
     return fields | ({} if budgets is None else {"budgets": list(budgets)})
 
@@ -76,7 +76,7 @@ def metric_of(state: State) -> str | None:
     return state.sweep.definition.metric or next(iter(named), None)
 
 
-def print_state(state: State, budgets: Budgets | None = None) -> None:
+def print_state(state: State, program: str, budgets: Budgets | None = None) -> None:
     """Print the configurations with their intervals, and what to know about them."""
     definition, standings = state.sweep.definition, state.standings()
     metric = metric_of(state) or "metric"
@@ -91,7 +91,7 @@ def print_state(state: State, budgets: Budgets | None = None) -> None:
         put("\nbudgets of tuning")
         print_table({name: [row[name] for row in budgets] for name in _BUDGET})
         put(_verdict(budgets))
-    for note in notes(state):
+    for note in notes(state, program):
         put(f"note: {harmless(note)}")
 
 
@@ -120,7 +120,7 @@ def _interval(one: Standing) -> str:
     return f"{plain(number(one.low))} to {plain(number(one.high))}"
 
 
-def notes(state: State) -> list[str]:
+def notes(state: State, program: str) -> list[str]:
     """Return what to know about the results, in sentences."""
     found = [*_halving(state), *identical_runs(state.done), *_unfinished(state)]
     failed = [one for one in state.done if one.state == "failed"]
@@ -136,8 +136,8 @@ def notes(state: State) -> list[str]:
     if len(standings) > 1 and not state.open and not state.reported():
         found.append(
             f"configuration {standings[0].configuration} is the best of {len(standings)} on the "
-            "seeds that chose it, so its mean is too good; measure it on fresh seeds: sweep "
-            f"{state.sweep.name} --report"
+            "seeds that chose it, so its mean is too good; measure it on fresh seeds: "
+            f"{program} sweep {state.sweep.name} --report"
         )
     return found
 

@@ -179,8 +179,8 @@ def _work(options: argparse.Namespace, found: "Sweep") -> Reported:
     from runshelf.cli.sweep_tables import fields_of, print_state
     from runshelf.sweeps.worker import Worker
 
-    state = Worker(found, say, options.blocks).run()
-    return Reported(fields_of(state), lambda: print_state(state))
+    state, program = Worker(found, say, options.blocks).run(), options.program_name
+    return Reported(fields_of(state, program), lambda: print_state(state, program))
 
 
 def _ask_for_report(options: argparse.Namespace, found: "Sweep") -> None:
@@ -253,9 +253,11 @@ def run_and_report(options: argparse.Namespace, found: "Sweep") -> Reported | No
     others = [read_sweep(folder_of(home(options), name)) for name in options.against]
     if options.print_scripts:
         return _print_scripts(options, found, len(state_of_sweep(found).open))
-    state = run_sweep(options, found)
+    state, program = run_sweep(options, found), options.program_name
     budgets = compared_budgets([state, *map(state_of_sweep, others)]) if others else None
-    return Reported(fields_of(state, budgets), lambda: print_state(state, budgets))
+    return Reported(
+        fields_of(state, program, budgets), lambda: print_state(state, program, budgets)
+    )
 
 
 def _driven(options: argparse.Namespace, found: "Sweep") -> "State":

@@ -40,7 +40,7 @@ export class OwnAnswers {
       return put("history-said", "The list cannot be loaded: there is no connection to the program.");
     }
     if (who !== this.who || oldest !== this.oldest) return; // the list was opened again
-    put("history-said", this.list.children.length + answers.length ? "" : "You have not answered yet.");
+    put("history-said", this.list.children.length + answers.length ? "" : "You have not answered a pair yet. Sets of clips are not in this list.");
     const rows = answers.map((given) => this.row(given));
     this.list.append(...rows);
     this.oldest = answers.at(-1)?.label ?? null;

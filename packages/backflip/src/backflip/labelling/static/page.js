@@ -16,7 +16,7 @@ import { clearOpinion, showEpisode, showOpinion, showTally } from "./sidebar.js"
 import { read, write } from "./storage.js";
 import { Stream } from "./stream.js";
 import { showWaiting } from "./waiting.js";
-import { ANSWERS, away as awayWords, banner, learnsAgain, lost, many, teaching, training, waitingFor } from "./words.js";
+import { ANSWERS, away as awayWords, banner, learnsAgain, lost, many, sentence, stopMeans, teaching, training, waitingFor } from "./words.js";
 
 // In milliseconds.
 const AWAY = 30 * 60000; // without activity: the person is not thinking, but away
@@ -43,6 +43,7 @@ let activeAt = performance.now();
 let away = false;
 let resting = false; // the unseen pairs were returned
 let undoing = false; // an undo or a redo is on its way
+let pressed = []; // the undos and redos that were asked for meanwhile
 
 const player = new Player([...document.querySelectorAll(".clip canvas")], (position) => {
   at("position").style.transform = `scaleX(${position})`;
@@ -64,9 +65,12 @@ const queue = new Queue({
 const outbox = new Outbox(run, {
   done: acknowledged,
   refused: (request, error) => {
-    if (["undo", "redo"].includes(request.kind)) undoing = false;
+    if (["undo", "redo"].includes(request.kind)) {
+      undoing = false;
+      pressed = [];
+    }
     if (request.kind === "correct") ownAnswers.refused(request.body, error);
-    notify(request.kind === "answer" ? `That answer did not count: ${error.message}.` : `${error.message}.`);
+    notify(request.kind === "answer" ? `That answer did not count: ${error.message}.` : sentence(error.message));
     queue.refill();
     show();
   },
@@ -110,12 +114,18 @@ function finished() {
 // --- answering ---------------------------------------------------------------------------------
 
 function answer(choice) {
-  if (!canAnswer() || undoing) return;
+  if (!mayAnswer()) return;
   if (kind() !== "compare") return sides.includes(choice) ? undefined : mark(choice);
   give(choice);
   const button = buttons.find((button) => button.dataset.answer === choice);
   flash(sides.includes(choice) ? [at(choice)] : sides.map(at), button);
   announce(`Recorded: ${ANSWERS[choice]}.`);
+}
+
+/** Returns whether a key answers what is on the screen; during an undo that is about to change. */
+function mayAnswer() {
+  if (undoing && canAnswer()) notify("Not done yet: that answer did not count.");
+  return canAnswer() && !undoing;
 }
 
 /** Records a complete answer and shows the next pair. */
@@ -130,7 +140,7 @@ function give(said) {
 
 /** Ranks the clip with a number, or rates the clip on the screen; also "tie" and "skip". */
 function mark(key) {
-  if (!canAnswer() || undoing) return;
+  if (!mayAnswer()) return;
   const { pair } = queue.current;
   const said = afterKey(pair, key);
   if (!said) return;
@@ -183,17 +193,19 @@ function canAnswer() {
 }
 
 function undo() {
+  if (undoing) return pressed.push(undo);
   const marks = canAnswer() && !undoing ? queue.current.pair.marks : [];
   if (marks.length) return setMarks(marks.slice(0, -1));
   change("undo", "Undoing …");
 }
 
 function redo() {
+  if (undoing) return pressed.push(redo);
   if (!at("redo").disabled) change("redo", "Redoing …");
 }
 
 function change(kind, text) {
-  if (undoing || away || finished()) return;
+  if (away || finished()) return;
   undoing = true;
   notify(text);
   outbox.add(kind, { who: queue.who, attempt: newAttempt() });
@@ -202,7 +214,12 @@ function change(kind, text) {
 async function undone(who, { query, pair, answer: before }) {
   const entry = pair && who === queue.who ? await queue.putBack(pair) : null;
   undoing = false;
-  if (!pair) return notify(`Correction undone. Pair ${query} again: ${ANSWERS[before]}.`);
+  if (pair) shownAgain(pair, entry);
+  else notify(`Correction undone. Pair ${query} again: ${ANSWERS[before]}.`);
+  goOn();
+}
+
+function shownAgain(pair, entry) {
   const again = pair.kind === "compare" ? "answer this pair again" : "go on with this set";
   notify(entry ? `Undone: ${again}.` : "Undone. This pair will come back later.");
   clearOpinion();
@@ -216,6 +233,12 @@ function redone(who, { query, answer: restored }) {
   clearOpinion();
   if (who === queue.who && queue.remove(query)) next();
   else if (!queue.current) next();
+  goOn();
+}
+
+/** Does what was asked for during an undo or a redo. */
+function goOn() {
+  while (!undoing && pressed.length) pressed.shift()();
 }
 
 // --- the screen --------------------------------------------------------------------------------
@@ -331,7 +354,8 @@ function showState(before) {
 /** Shows the button that ends teaching, or the one that takes this back. */
 function showStop() {
   at("stop").hidden = !teaching(state);
-  at("resume-teaching").hidden = !state.enough || !teaching({ ...state, enough: false });
+  const useful = teaching({ ...state, enough: false }) && learnsAgain(state.status);
+  at("resume-teaching").hidden = !state.enough || !useful;
 }
 
 function showSaving() {
@@ -520,7 +544,7 @@ onPress(at("list"), ACTIONS.list);
 onPress(at("view"), switchView);
 onPress(at("help"), ACTIONS.help);
 onPress(at("enough"), () => {
-  put("sure-labels", many(state.tally.labels, "answer"));
+  put("sure-means", stopMeans(state.tally.labels));
   at("sure").showModal();
 });
 onPress(at("resume-teaching"), () => outbox.add("enough", { who: queue.who, enough: false }));

@@ -58,6 +58,17 @@ export function teaching(state) {
   return !over && !state.enough && !complete(state);
 }
 
+/** Returns a message of the program as a sentence. */
+export function sentence(message) {
+  return `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
+}
+
+/** Returns what follows if teaching stops after so many answers. */
+export function stopMeans(labels) {
+  if (!labels) return "There is no answer yet: the agent learns nothing, and is rated as it is.";
+  return `The agent learns from ${many(labels, "answer")}, then it is rated. Until its last phase you can change your mind.`;
+}
+
 /** Returns whether the agent will learn from answers again: the last phase has not begun. */
 export function learnsAgain({ doing, phase, phases }) {
   return !["evaluating", "finished"].includes(doing) && phase + (doing === "learning") < phases;
