@@ -24,7 +24,7 @@ from backflip.doctor.causes import BY_ID as CAUSES
 from backflip.doctor.check import Running
 from backflip.doctor.checks.values import mean_value
 from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, rank, run_check
-from backflip.doctor.errors_of_means import error_of_change
+from backflip.doctor.errors_of_means import error_of_change, overlap
 from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
 from backflip.doctor.log import ITERATIONS, Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
@@ -571,6 +571,23 @@ def test_a_mean_of_few_first_episodes_is_no_return_of_the_untrained_policy(episo
     assert sum("ENV-WORSE" in found for found in worse) <= 1
     fallen = rolling(rng.normal(np.linspace(-1200, -3000, 1500), 250), 200 * episodes_per_row)
     assert "ENV-WORSE" in {one.check.id for one in diagnose(fallen).findings}
+
+
+@pytest.mark.parametrize("episodes_per_row", [1, 5])
+def test_means_of_the_last_episodes_are_seen_in_a_log_that_does_not_say_so(episodes_per_row):
+    rng = np.random.default_rng(6)
+
+    def found_in(mean: Any) -> bool:
+        of = rolling(rng.normal(mean, 250, 1500), 200 * episodes_per_row, "unknown")
+        del of.signals["episode_length_mean"]
+        return "ENV-WORSE" in {one.check.id for one in diagnose(of).findings}
+
+    assert sum(found_in(np.full(1500, -1200.0)) for _ in range(20)) <= 1
+    assert sum(found_in(np.linspace(-1200, -3000, 1500)) for _ in range(20)) == 20
+    independent = Signal(X, rng.normal(size=len(X)), "return")
+    assert overlap(Log("own", "unknown", {RETURN: independent}), independent) == 0
+    means = rolling(rng.normal(size=1500), 200, "unknown")
+    assert 16 <= overlap(means, means.signals[RETURN]) <= 128  # of 100 episodes
 
 
 @pytest.mark.parametrize(("last", "found"), [(500.0, set()), (-500.0, {"ENV-WORSE"})])

@@ -3,7 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.errors_of_means import FIRST, error_of_change
+from backflip.doctor.errors_of_means import FIRST, error_of_change, overlap
 from backflip.doctor.healthy_returns import healthy_return, patience
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import (
@@ -72,7 +72,7 @@ def best_rise(log: Log) -> Running | None:
         return None
     width = window_of(log, signal, 0.05)
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
-    rise = (found.value - _first(signal)) / noise
+    rise = (found.value - _first(log, signal)) / noise
     return Running(found.x, np.full(len(rise), np.fmax.reduce(rise)))
 
 
@@ -92,14 +92,19 @@ def _worse_than_start(log: Log) -> Running | None:
         return None
     width = window_of(log, signal, 0.1)
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
-    below = np.maximum(_first(signal) - found.value, 0.0) / noise
+    below = np.maximum(_first(log, signal) - found.value, 0.0) / noise
     grown = found.x >= (FIRST_OF_DQN if log.algorithm == "dqn" else 0)
     return or_none(after(log, LATE, Running(found.x[grown], below[grown])))
 
 
-def _first(signal: Signal) -> float:
-    """Return the return of the untrained policy: the median of the first values."""
-    return float(np.median(signal.y[np.isfinite(signal.y)][:FIRST]))
+def _first(log: Log, signal: Signal) -> float:
+    """Return the return of the untrained policy: the median of the first values.
+
+    Where values are means of the last episodes, the first of them are means of too few.
+    """
+    known = signal.y[np.isfinite(signal.y)]
+    begin = overlap(log, signal)
+    return float(np.median(known[begin : begin + FIRST]))
 
 
 def _share_of_healthy(log: Log) -> Running | None:
