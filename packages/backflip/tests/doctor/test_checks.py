@@ -361,6 +361,14 @@ def test_a_low_return_counts_in_known_environments_and_when_healthy_runs_have_le
     assert found.value.min() > check.limit, "it learns later than others"
 
 
+def test_a_greedy_policy_that_never_learned_is_not_made_worse_by_learning():
+    worse, never = SAMPLES["ENV-WORSE"].broken, SAMPLES["Q-NO-UPDATE"].broken
+    both = replace(never, signals={**never.signals, RETURN: worse.signals[RETURN]})
+    alone = replace(worse, algorithm=never.algorithm, planned=never.planned)
+    assert "ENV-WORSE" in {one.check.id for one in diagnose(alone).findings}
+    assert [one.check.id for one in diagnose(both).findings] == ["Q-NO-UPDATE"]
+
+
 def test_the_first_greedy_actions_of_dqn_may_be_worse_than_random():
     check, falls = BY_ID["ENV-WORSE"], SAMPLES["ENV-WORSE"].broken
     short = {name: one._replace(x=one.x / 10.0) for name, one in falls.signals.items()}
@@ -489,6 +497,28 @@ def test_a_run_without_signs_is_fine_and_says_what_it_could_not_check():
     assert not found.causes
     missing = {name for one in found.unchecked for name in one.missing}
     assert {"approx_kl", "explained_variance"} <= missing
+
+
+def test_a_log_of_ones_own_without_a_return_is_too_little():
+    own = replace(log("ppo", entropy=1.0), library="unknown")
+    said = diagnose(own).verdict
+    assert said.endswith("to say anything: no name is known as that of the return.")
+    few = Signal(X[:5], X[:5], "return")
+    said = diagnose(replace(own, signals={RETURN: few})).verdict
+    assert "5 rows, and at least 10 are needed" in said
+
+
+@pytest.mark.parametrize(
+    ("check", "cause"),
+    [("ENV-ACTIONS", "actions"), ("Q-NO-UPDATE", "replay"), ("OBS-CONST", "observations")],
+)
+def test_what_sees_a_cause_itself_outweighs_what_sees_effects(check, cause):
+    broken = SAMPLES[check].broken
+    effects = log(broken.algorithm, obs_std_max=1.0, approx_kl=0.01, **{RETURN: 20.0}).signals
+    found = diagnose(replace(broken, signals={**effects, **broken.signals}))
+    assert check in {one.check.id for one in found.findings}
+    assert found.causes[0].cause.id == cause
+    assert found.causes[0].probability > 0.8
 
 
 def test_a_doctor_that_cannot_tell_says_so():

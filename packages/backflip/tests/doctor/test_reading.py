@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -211,7 +212,28 @@ def test_a_folder_of_csv_files_has_a_log_for_each(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     assert len(logs_in(tmp_path, {})) == 3
     sb3(tmp_path / "PPO_1")
-    assert only(tmp_path).library == "sb3"
+    (tmp_path / "plot.csv").write_text("width,height\n1,2\n")  # no name has a meaning
+    assert Counter(one.library for one in logs_in(tmp_path, {})) == {"sb3": 1, "unknown": 3}
+
+
+def test_a_file_of_the_callback_replaces_what_is_logged_beside_it(tmp_path):
+    for name in ("one", "two"):
+        sb3(tmp_path / name)
+    rows = "".join(f"{at},0.5,1.0\n" for at in range(1, 30))
+    (tmp_path / "two" / "doctor.csv").write_text(f"env_steps,action_effect_p,entropy\n{rows}")
+    other, found = sorted(logs_in(tmp_path, {}), key=lambda one: one.name)
+    assert other.library == "sb3"
+    assert other.name == str(tmp_path / "one")
+    assert found.has("action_effect_p")
+    assert "it has more than what the library logs beside it" in found.notes[-1]
+
+
+def test_usual_names_of_returns_are_taken_in_logs_of_ones_own(tmp_path):
+    (tmp_path / "log.csv").write_text("step,ep_rew_mean,ep_len\n1,2.0,9\n2,3.0,8\n")
+    log = only(tmp_path)
+    assert log.signals["episode_return_mean"].y.tolist() == [2.0, 3.0]
+    assert "taken by its name" in log.signals["episode_return_mean"].how
+    assert log.signals["episode_length_mean"].y.tolist() == [9.0, 8.0]
 
 
 @pytest.mark.parametrize("name", ["log.json", "folder"])

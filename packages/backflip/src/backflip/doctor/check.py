@@ -52,11 +52,13 @@ class Check:
             None if it was not measured.
         is_conclusive: whether it sees nearly every case of its causes, so that a silent one speaks
             against them in full.
+        is_direct: whether it looks at a cause itself, and not at effects that others may have: then
+            what it finds counts in full, as an identity does.
         extreme: the worst value that can be measured; None without a bound. A calibrated limit at
             or beyond it cannot be crossed: then the check is not made.
         from_start: whether it compares with how the training began. It is not made in a log that
             begins later.
-        unless: the id of a check that says the same with more certainty: if that one found
+        unless: the ids of checks that say the same with more certainty: if one of them found
             something, this one does not count.
         says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look
             at this, healthy runs may show it, too. `remark`: a fact about the task or its progress,
@@ -81,7 +83,8 @@ class Check:
     is_conclusive: bool = False
     extreme: float | None = None
     from_start: bool = False
-    unless: str = ""
+    unless: tuple[str, ...] = ()
+    is_direct: bool = False
     says: Says = "finding"
 
     @property

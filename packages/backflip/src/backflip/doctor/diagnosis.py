@@ -93,13 +93,15 @@ class Diagnosis(NamedTuple):
     @property
     def can_tell(self) -> bool:
         """Whether enough was logged to say anything."""
-        return bool(self.findings or self.fine or self.warnings or self.remarks)
+        others = len(self.fine) + len(self.warnings) + len(self.remarks)
+        says_return = self.log.has(RETURN) or self.log.library != "unknown"
+        return bool(self.findings) or others >= (1 if says_return else FEWEST)
 
     @property
     def verdict(self) -> str:
         """The diagnosis in one sentence."""
         if not self.can_tell:
-            return "Too little is logged to say anything."
+            return f"Too little is logged to say anything{self._what_lacks}."
         if self.findings:
             seen = f"{self.findings[0].check.id}: {self.findings[0].check.title}"
             rest = len(self.findings) - 1
@@ -111,6 +113,16 @@ class Diagnosis(NamedTuple):
         if self.remarks:
             return f"Nothing wrong was seen; {self.remarks[0].check.title}."
         return "Nothing wrong was seen."
+
+    @property
+    def _what_lacks(self) -> str:
+        """Why so little can be said, to be put after that."""
+        rows = max((len(one.x) for one in self.log.signals.values()), default=0)
+        if 0 < rows < FEWEST:
+            return f": {rows} rows, and at least {FEWEST} are needed"
+        return (
+            "" if self.log.has(RETURN) or not rows else ": no name is known as that of the return"
+        )
 
 
 def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
@@ -166,7 +178,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
 def _without_repetition(measured: Sequence[Measured]) -> list[Measured]:
     """Return what counts: of two checks that say the same, the more certain one."""
     found = {one.check.id for one in measured if one.is_found}
-    return [one for one in measured if not one.is_found or one.check.unless not in found]
+    return [one for one in measured if not one.is_found or not found & {*one.check.unless}]
 
 
 def _ends_higher(log: Log) -> bool:
@@ -209,8 +221,7 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
         for place, cause in enumerate(possible):
             chance = one.check.causes.get(cause.id, by_chance(one.check))
             seen = chance if one.is_found else 1.0 - chance
-            is_full = one.is_found or one.check.is_conclusive
-            trust = TRUST[one.check.kind] * (1.0 if is_full else SILENT)
+            trust = _trust(one)
             weights[place] += trust * math.log(seen)
     shares = np.exp(weights - weights.max())
     shares /= shares.sum()
@@ -218,9 +229,16 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
     return sorted(ranked, key=lambda one: -one.probability)
 
 
+def _trust(one: Measured) -> float:
+    """Return the exponent τ of what a check says."""
+    if one.is_found:
+        return 1.0 if one.check.is_direct else TRUST[one.check.kind]
+    return TRUST[one.check.kind] * (1.0 if one.check.is_conclusive else SILENT)
+
+
 def by_chance(check: Check) -> float:
     """Return the probability that a check finds something that a cause does not explain."""
-    usual = BY_CHANCE[check.kind]
+    usual = BY_CHANCE["setting" if check.is_direct else check.kind]
     return usual if check.healthy_share is None else max(usual, check.healthy_share)
 
 

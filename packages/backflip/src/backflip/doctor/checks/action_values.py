@@ -296,6 +296,7 @@ CHECKS = (
         {"replay": 0.9},
         "Stable-Baselines3 issue 526: its own example did this",
         limit=0.5,
+        is_direct=True,
         algorithms=OFF_POLICY,
     ),
     Check(
@@ -311,6 +312,7 @@ CHECKS = (
         {"policy-loss": 0.9},
         "Fujimoto et al. 2018, arXiv:1802.09477: a policy update for every second of the critics",
         limit=0.2,
+        is_direct=True,
         algorithms=LEARNS_POLICY,
     ),
     Check(

@@ -99,7 +99,7 @@ CHECKS = (
         algorithms=ON_POLICY,
         says="remark",
         healthy_share=0.07,
-        unless="PV-EV-NEG",
+        unless=("PV-EV-NEG",),
     ),
     Check(
         "PV-EV-NEG",
@@ -123,7 +123,7 @@ CHECKS = (
         limit=-0.3,
         algorithms=ON_POLICY,
         says="warning",
-        unless="PV-EV-LOW",
+        unless=("PV-EV-LOW",),
     ),
     Check(
         "PV-EV-TRAP",

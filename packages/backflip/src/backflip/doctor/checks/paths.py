@@ -56,10 +56,11 @@ CHECKS = (
         "Neither the next observation nor the reward depends on the action, beyond what the "
         "observation says. An effect that comes more than one env step later is not seen; pictures "
         "are left out for this.",
-        {"actions": 0.9, "observations": 0.3},
+        {"actions": 0.9, "observations": 0.1},
         "likelihood ratio of two linear models; Wilks 1938; "
         "`backflip.doctor.action_effect.action_effect`",
         limit=BY_CHANCE,
+        is_direct=True,
     ),
     Check(
         "Q-ACTIONS",

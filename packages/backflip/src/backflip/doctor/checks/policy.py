@@ -338,7 +338,7 @@ CHECKS = (
         limit=0.5,
         algorithms=("ppo",),
         says="warning",
-        unless="PI-KL-HIGH",
+        unless=("PI-KL-HIGH",),
     ),
     Check(
         "PI-KL-TINY",

@@ -265,5 +265,6 @@ CHECKS = (
         "RLDebugger",
         least_margin=1.0,
         is_pooled=True,
+        is_direct=True,
     ),
 )

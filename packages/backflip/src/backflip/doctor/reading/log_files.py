@@ -50,6 +50,7 @@ from runshelf.snapshot.command_settings import parse_value
 # text files are left out: few of them are logs.
 _TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+OF_CALLBACK = "doctor.csv"  # the usual file of `backflip.doctor.sb3.DoctorCallback`
 _MOST_TABLES = 1_000
 # The clip range of PPO, of Stable-Baselines3 and of TorchRL: a setting, if it is constant.
 _CLIP_RANGES = ("train/clip_range", "train/clip_epsilon")
@@ -88,7 +89,8 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     for source, bad in sources:
         if source.files:
             found.append(_of_folder(source, [*notes, *(file.why for file in bad)], mapping))
-    found = found or _of_tables(path, mapping, notes)
+    used = {source.folder for source, _ in sources}
+    found = _with_tables(found, used, path, mapping, notes)
     if found:
         return found
     why = list(dict.fromkeys(notes))  # a `progress.csv` is tried as a table, too
@@ -97,6 +99,33 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     if len(why) == 1:
         raise DamagedFile(why[0])
     raise UserFacingError(f"no log in `{path}` can be read: {'; '.join(why)}")
+
+
+def _with_tables(
+    found: list[Log], used: set[Path], path: Path, mapping: Mapping[str, str], notes: list[str]
+) -> list[Log]:
+    """Return logs of folders, and of CSV files that belong to none of them.
+
+    A file of `DoctorCallback` has more than what the library logs beside it, and replaces that.
+    Beside other logs, a CSV file counts if a name in it has a meaning.
+    """
+    if not found:
+        return _of_tables(path, mapping, notes)
+    free = [one for one in _tables(path) if one.parent not in used and scalars_in(one) is None]
+    callbacks = [one for one in _tables(path) if one.parent in used and one.name == OF_CALLBACK]
+    for file in (*free, *callbacks):
+        try:
+            logs = _of_table(file, mapping)
+        except (DamagedFile, UsageError) as error:
+            notes.append(str(error))
+            continue
+        if file in callbacks and logs:
+            beside = [one for one in found if one.name == str(file.parent)]
+            found = [one for one in found if one not in beside]
+            said = f"`{file}` is read; it has more than what the library logs beside it"
+            logs = [replace(one, notes=(*one.notes, said)) for one in logs] if beside else []
+        found += [one for one in logs if one.signals]
+    return found
 
 
 def _folders(path: Path, notes: list[str]) -> list[LogFolder]:

@@ -19,6 +19,17 @@ OF_TRAININGS = (
     *("run", "run_id", "run_name", "trial", "trial_id", "exp_name", "experiment"),
     *("algorithm", "algo", "env", "env_id", "seed"),
 )
+# Names that users give in their own logs, which mean one thing.
+OWN_RETURNS = (
+    *("ep_rew_mean", "ep_reward_mean", "ep_ret", "ep_return", "episode_return", "episodic_return"),
+    *("episode_reward", "episode_reward_mean", "mean_episode_reward", "mean_episode_return"),
+    *("mean_return", "return_mean", "avg_return", "average_return"),
+)
+OWN_LENGTHS = ("ep_len_mean", "ep_len", "episode_length", "episodic_length", "mean_episode_length")
+OWN_NAMES = {
+    **dict.fromkeys(OWN_RETURNS, "episode_return_mean"),
+    **dict.fromkeys(OWN_LENGTHS, "episode_length_mean"),
+}
 RAY = "ray/tune/"  # before RLlib's names in event files
 _MOST_UNKNOWN = 40
 MANY = 0.4  # of the values: single episodes that end together are fewer
@@ -111,6 +122,8 @@ def _meaning(name: str, library: Library, mapping: Mapping[str, str]) -> tuple[s
         return meaning.like or meaning.ours, meaning.factor, meaning.caution
     if not library and name in SIGNALS:
         return name, 1.0, ""
+    if not library and name.lower() in OWN_NAMES:
+        return OWN_NAMES[name.lower()], 1.0, "taken by its name; if it is another thing, use --map"
     return "", 1.0, ""
 
 
