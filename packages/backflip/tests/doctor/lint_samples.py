@@ -1768,6 +1768,12 @@ class Agent:
     def value(self, next_obs):
         return self.target(next_obs).max(1).values
 """,
+        """
+import torch.nn as nn
+def build(n):
+    body = nn.Sequential(nn.Linear(n, 64), nn.ReLU(), nn.Linear(64, 2))
+    return {"q": body, "q_slow": body, "n": n}  # here
+""",
     ],
     "L21": [
         """
@@ -2342,6 +2348,15 @@ def run(env, agent, buffer, s, s2, r, d, a):
         agent.count += 1
         buffer.add(s, a, r, s2, d)  # here
 """,
+        """
+def stream(env, choose, here):
+    while True:
+        move = choose(here)
+        there, pay, dead, late, _ = env.step(move)
+        here = there
+        item = (here, move, pay, there, dead)  # here
+        yield item
+""",
     ],
     "L37": [
         """
@@ -2480,6 +2495,17 @@ def update(policy, optimizer, obs, actions, advantages, clip):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
+""",
+        """
+import torch
+def update(policy, x, u, advantages, passes):
+    for _ in range(passes):
+        pi = policy.dist(x)
+        with torch.no_grad():
+            before = policy.dist(x).log_prob(u)
+        ratio = torch.exp(pi.log_prob(u) - before)  # here
+        surrogate = torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
+        yield -surrogate.mean()
 """,
     ],
     "L45": [
@@ -2683,6 +2709,16 @@ def advantages(trajectory, last_value, gamma, lam):
     _, found = jax.lax.scan(step, (jnp.zeros(4), last_value), trajectory)  # here
     return found
 """,
+        """
+from jax import lax
+def gae(r, gone, gamma, lam, zero):
+    def fold(acc, x):
+        d, g = x
+        acc = d + gamma * lam * (1 - g) * acc
+        return acc, acc
+    _, found = lax.scan(fold, zero, (r, gone))  # here
+    return found
+""",
     ],
     "L58": [
         """
@@ -2714,6 +2750,17 @@ class Stack:
     def observation(self, frame):
         self._frames[..., -1] = frame
         return self._frames  # here
+""",
+        """
+import numpy as np
+class Particle:
+    def reset(self):
+        self.z = np.zeros(2)
+        return self.z.copy()
+    def step(self, action):
+        self.z[1] += action
+        self.z[0] += self.z[1]
+        return self.z, 0.0, False, False, {}  # here
 """,
     ],
     "L60": [
@@ -2813,6 +2860,61 @@ class Agent:
         value = self.target_net(next_obs).amax(dim=1)
         target = reward + self.gamma * (1 - terminated) * value  # here
         return target
+""",
+    ],
+    "L66": [
+        """
+import numpy as np
+rng = np.random.default_rng(0)
+def act(values, epsilon):
+    if rng.random() < epsilon:
+        return int(rng.integers(0, values.size - 1))  # here
+    return int(values.argmax())
+""",
+        """
+import torch
+def act(q, obs, eps, n_actions, draw):
+    return torch.randint(n_actions - 1, (1,)) if draw < eps else q(obs).argmax(1)  # here
+""",
+    ],
+    "L67": [
+        """
+import optax
+def step(optimiser, gradients, state, parameters):
+    updates, _ = optimiser.update(gradients, state, parameters)  # here
+    return optax.apply_updates(parameters, updates), state
+""",
+    ],
+    "L68": [
+        """
+from stable_baselines3.common.callbacks import BaseCallback
+class Log(BaseCallback):
+    def _on_step(self):  # here
+        self.logger.record("x", self.num_timesteps)
+""",
+        """
+from stable_baselines3.common import callbacks
+class Log(callbacks.BaseCallback):
+    def _on_step(self) -> None:  # here
+        if self.n_calls % 100:
+            return
+        self.logger.record("x", self.num_timesteps)
+""",
+    ],
+    "L69": [
+        """
+import gymnasium as gym
+class Walk(gym.Env):
+    def __init__(self):
+        self.t = 0
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0
+        return self.place, {}
+    def step(self, action):
+        self.place += action
+        self.t += 1  # here
+        return self.place, 0.0, False, self.t >= 100, {}
 """,
     ],
 }
@@ -3839,6 +3941,19 @@ def distil(data, student, opt):
         (student(x) - y).backward()
         opt.step()
 """,
+        """
+import torch
+from transformers import AutoModelForCausalLM
+def train(name, batches, loss_of):
+    lm = AutoModelForCausalLM.from_pretrained(name)
+    lm.eval()
+    opt = torch.optim.AdamW(lm.parameters())
+    for batch in batches:
+        loss = loss_of(lm(batch))
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
     ],
     "L09": [
         """
@@ -4665,6 +4780,13 @@ class Agent:
     def value(self, obs, next_obs):
         target = self.q(obs)
         return target, self.target(next_obs).max(1).values
+""",
+        """
+import copy
+import torch.nn as nn
+def build(n):
+    body = nn.Sequential(nn.Linear(n, 64), nn.ReLU(), nn.Linear(64, 2))
+    return {"q": body, "q_slow": copy.deepcopy(body), "target": 3, "n": n}
 """,
     ],
     "L21": [
@@ -5648,6 +5770,17 @@ def surrogate(dist, actions, advantages):
     fixed = dist.log_prob(actions).detach()
     return -(torch.exp(log_prob - fixed) * advantages).mean()
 """,
+        """
+import torch
+def update(policy, x, u, advantages, passes):
+    with torch.no_grad():
+        before = policy.dist(x).log_prob(u)
+    for _ in range(passes):
+        pi = policy.dist(x)
+        ratio = torch.exp(pi.log_prob(u) - before[:])
+        surrogate = torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages)
+        yield -surrogate.mean()
+""",
     ],
     "L45": [
         """
@@ -5995,6 +6128,84 @@ class Rainbow:
         gamma = self.gamma**n_step
         longer = summed + gamma * (1 - terminated) * self.target_net(next_obs).amax(dim=1)
         return target, longer
+""",
+    ],
+    "L66": [
+        """
+import random
+import numpy as np
+rng = np.random.default_rng(0)
+def act(values, epsilon):
+    if rng.random() < epsilon:
+        return int(rng.integers(values.size))
+    return int(values.argmax())
+def other(values, epsilon, n):
+    if rng.random() < epsilon:
+        return random.randint(0, n - 1)
+    return int(values.argmax())
+def rows(memory):
+    return rng.integers(0, len(memory) - 1, size=32)
+""",
+    ],
+    "L67": [
+        """
+import optax
+def step(optimiser, gradients, state, parameters, averages):
+    updates, state = optimiser.update(gradients, state, parameters)
+    kept, _ = averages.update(updates)
+    return optax.apply_updates(parameters, updates), state, kept
+""",
+    ],
+    "L68": [
+        """
+from stable_baselines3.common.callbacks import BaseCallback
+class Log(BaseCallback):
+    def _on_step(self) -> bool:
+        if self.n_calls % 100:
+            return True
+        self.logger.record("x", self.num_timesteps)
+        return True
+class Stops(BaseCallback):
+    def _on_step(self):
+        return self.num_timesteps < 1000
+class Later(BaseCallback):
+    def _on_step(self):
+        raise NotImplementedError
+class Other:
+    def _on_step(self):
+        self.n = 1
+""",
+    ],
+    "L69": [
+        """
+import gymnasium as gym
+class Walk(gym.Env):
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self._begin()
+        return 0, {}
+    def _begin(self):
+        self.t = 0
+    def step(self, action):
+        self.t += 1
+        self.total += 1
+        return 0, 0.0, False, self.t >= 100, {"total": self.total}
+class Many(gym.Env):
+    def reset(self):
+        self.t[:] = 0
+        self.k.fill(0)
+        return 0, {}
+    def step(self, action):
+        self.t += 1
+        self.k += 1
+        return 0, 0.0, False, (self.t >= 100) | (self.k > 9), {}
+class Again(gym.Env):
+    def reset(self):
+        self.__init__()
+        return 0, {}
+    def step(self, action):
+        self.t += 1
+        return 0, 0.0, False, self.t >= 100, {}
 """,
     ],
 }

@@ -29,6 +29,7 @@ from backflip.doctor.lint.rules import (
     log_scales,
     loss_signs,
     lost_probabilities,
+    lost_states,
     mixed_states,
     modes,
     never_updated,
@@ -47,11 +48,14 @@ from backflip.doctor.lint.rules import (
     reduced_weights,
     reversed_returns,
     rewards,
+    running_clocks,
     sampled_actions,
     seeds,
     severed_losses,
     shapes,
     shared_objects,
+    short_ranges,
+    silent_callbacks,
     softmaxes,
     stale_actions,
     stepping,
@@ -123,6 +127,10 @@ _FILES = (
     batch_axes,
     expectiles,
     one_step_discounts,
+    short_ranges,
+    lost_states,
+    silent_callbacks,
+    running_clocks,
 )
 RULES: tuple[Rule, ...] = tuple(
     sorted((rule for file in _FILES for rule in file.RULES), key=lambda rule: rule.id)

@@ -31,7 +31,7 @@ def _forward_scans(source: Source) -> Iterator[Hit]:
             continue
         if _is_turned_before(source, call, given[2]):
             continue
-        if _sums_backwards(step):
+        if _sums_backwards(step, _names_around(source, call)):
             yield Hit(call, f"`{step.name}` needs the later step, and gets the earlier one")
 
 
@@ -56,12 +56,19 @@ def _is_turned_before(source: Source, call: ast.Call, given: ast.expr) -> bool:
     return False
 
 
-def _sums_backwards(step: Function) -> bool:
+def _names_around(source: Source, call: ast.Call) -> set[str]:
+    """Return the names that say what a scan computes: of its function, and of what it is set to."""
+    function, statement = source.function_of(call), source.parents[call]
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return {getattr(function, "name", ""), *(name for one in targets for name in names_in(one))}
+
+
+def _sums_backwards(step: Function, around: set[str]) -> bool:
     """Return whether a function computes `gae = delta + gamma * lambda * gae` of its carry."""
     for node in ast.walk(step):
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                parts = {*map(str.lower, names_in(value)), name.lower()}
+                parts = {*map(str.lower, names_in(value) | around), name.lower()}
                 of_credit = any(has_word(one, *CREDIT) for one in parts)
                 if of_credit and name in names_in(value) and discounts(value):
                     return True

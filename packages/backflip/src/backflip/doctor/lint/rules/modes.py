@@ -7,6 +7,7 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     INNER,
+    LOOPS,
     Function,
     Source,
     argument,
@@ -53,8 +54,22 @@ def _left_in_evaluation(source: Source) -> Iterator[Hit]:
             continue
         if _is_copy(source, call, name, learning) or _has_no_gradients(source, call, name):
             continue
+        if _is_as_made(source, call, name):
+            continue
         if not _is_over(source, call, name, learning, set()):
             yield Hit(call, f"`{name}` is never set back to training mode")
+
+
+def _is_as_made(source: Source, call: ast.Call, name: str) -> bool:
+    """Return whether a network is made in the statement before: then it never has another mode."""
+    statement = source.parents[call]
+    parent = source.parents[statement]
+    block = getattr(parent, "body", [])
+    if statement not in block or source.is_inside(call, LOOPS):
+        return False
+    before = block[block.index(statement) - 1] if block.index(statement) else None
+    made = isinstance(before, ast.Assign) and "from_pretrained" in ast.unparse(before.value)
+    return made and isinstance(before, ast.Assign) and written(before.targets[0]) == name
 
 
 def _is_copy(source: Source, call: ast.Call, name: str, learning: set[str]) -> bool:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import Source, is_of_next
+from backflip.doctor.lint.source import Source, is_of_next, steps_environment, written
 
 FEWEST = 4  # parts of a transition
 
@@ -27,7 +27,7 @@ def _in_block(block: list[ast.stmt]) -> Iterator[Hit]:
     for place, statement in enumerate(block):
         match statement:
             case ast.Assign(targets=[ast.Name(id=obs)], value=ast.Name(id=after) as value) if (
-                is_of_next(value)
+                is_of_next(value) or _is_stepped(block[:place], after)
             ):
                 for later in block[place + 1 :]:
                     if _sets(later, {obs, after}):
@@ -39,6 +39,17 @@ def _in_block(block: list[ast.stmt]) -> Iterator[Hit]:
                         break
             case _:
                 pass
+
+
+def _is_stepped(before: list[ast.stmt], name: str) -> bool:
+    """Return whether a name is the first thing that `env.step` returned in a block."""
+    return any(
+        isinstance(one, ast.Assign)
+        and steps_environment(one.value)
+        and isinstance(one.targets[0], ast.Tuple)
+        and written(one.targets[0].elts[0]) == name
+        for one in before
+    )
 
 
 def _sets(statement: ast.stmt, names: set[str]) -> bool:
@@ -53,7 +64,7 @@ def _stores(statement: ast.stmt, obs: str, after: str) -> bool:
     match statement:
         case ast.Expr(value=ast.Call(args=[ast.Tuple(elts=parts) | ast.List(elts=parts)])):
             pass
-        case ast.Expr(value=ast.Call(args=parts)):
+        case ast.Expr(value=ast.Call(args=parts)) | ast.Assign(value=ast.Tuple(elts=parts)):
             pass
         case _:
             return False

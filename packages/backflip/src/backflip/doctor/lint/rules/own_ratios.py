@@ -29,9 +29,21 @@ def _own_ratios(source: Source) -> Iterator[Hit]:
 def _are_one(scope: Scope, new: ast.expr, old: ast.expr) -> bool:
     """Return whether two names are set once, to the same log probability."""
     one, other = _set_to(scope, new), _set_to(scope, old)
+    one = new if one is None and isinstance(new, ast.Call) else one
     if one is None or other is None or "log_prob" not in ast.unparse(one):
         return False
-    return ast.unparse(one) == ast.unparse(other)
+    return _whole(scope, one) == _whole(scope, other)
+
+
+def _whole(scope: Scope, node: ast.expr) -> str:
+    """Return `policy(obs).log_prob(a)` of `dist.log_prob(a)` where `dist = policy(obs)`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name() as of)):
+            made = _set_to(scope, of)
+            text = ast.unparse(node)
+            return text if made is None else text.replace(of.id, ast.unparse(made), 1)
+        case _:
+            return ast.unparse(node)
 
 
 def _set_to(scope: Scope, node: ast.expr) -> ast.expr | None:

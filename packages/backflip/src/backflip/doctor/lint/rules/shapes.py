@@ -130,6 +130,10 @@ def _shape(node: ast.expr, shapes: Shapes) -> str:
             return "row" if _is_maximum(call) else ""
         case ast.Attribute(value=ast.Call() as call, attr="values"):
             return "row" if _is_maximum(call) else ""
+        case ast.Subscript(
+            value=whole, slice=ast.Tuple(elts=[ast.Slice(), ast.Constant(value=0)])
+        ) if _shape(whole, shapes) == "column":
+            return "row"
         case ast.Subscript(value=whole, slice=ast.Name(id=index)) if has_word(index, *SELECTIONS):
             return _shape(whole, shapes)
         case ast.Call():

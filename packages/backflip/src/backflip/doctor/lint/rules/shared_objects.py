@@ -16,9 +16,7 @@ def _shared_arrays(source: Source) -> Iterator[Hit]:
             continue
         written_to = {
             written(target)
-            for node in walk(scope)
-            if isinstance(node, ast.Assign)
-            for target in node.targets
+            for target, _, _ in assignments(scope)
             if isinstance(target, ast.Subscript) and _is_place(target)
         }
         replaced = {written(t) for t, _, _ in assignments(scope) if isinstance(t, ast.Attribute)}

@@ -20,6 +20,7 @@ from backflip.doctor.lint.values import known_numbers
 LEARNING = ("q", "v", "qf", "qf1", "dqn", "model", "local", "online")
 NETWORKS = ("net", "network", "model", "policy", "critic", "actor")
 TARGETS = ("target", "targ", "tgt")  # in the names of target networks
+SLOW = ("slow", "lagged", "frozen", "_old", "_lag")  # the same in keys of dicts
 MIXERS = ("copy_", "mul_", "lerp_", "tree_map", "map")
 SMALL = 0.2  # a smaller share of the target network is surely meant the other way round
 
@@ -31,6 +32,10 @@ def _target_network(source: Source) -> Iterator[Hit]:
                 if is_target(source, target) and is_network(value, False):
                     seen = f"`{written(target)}` and `{written(value)}` are one object"
                     yield Hit(statement, f"{seen}, so the target changes with every gradient step")
+        for node in source.nodes:
+            for name in _shared_by_keys(node):
+                seen = f"`{name}` is the network that learns and the target, one object"
+                yield Hit(node, f"{seen}, so the target changes with every gradient step")
     for scope in source.scopes:
         known: dict[str, float] | None = None
         for call, name in source.calls(scope):
@@ -40,6 +45,17 @@ def _target_network(source: Source) -> Iterator[Hit]:
                     seen = "the target network is replaced almost entirely in every update"
                     yield Hit(call, seen)
     yield from _large_shares(source)
+
+
+def _shared_by_keys(node: ast.AST) -> set[str]:
+    """Return the names that a dict holds both as a target and as something else."""
+    if not isinstance(node, ast.Dict):
+        return set()
+    kept: dict[bool, set[str]] = {True: set(), False: set()}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if isinstance(key, ast.Constant) and isinstance(value, ast.Name):
+            kept[has_word(str(key.value).lower(), *TARGETS, *SLOW)].add(value.id)
+    return kept[True] & kept[False]
 
 
 def _large_shares(source: Source) -> Iterator[Hit]:
