@@ -17,7 +17,7 @@ def _dueling_means(source: Source) -> Iterator[Hit]:
             if isinstance(source.parents[node], ast.BinOp):
                 continue  # the whole sum is looked at
             plain = [node.left, node.right]
-            means = [one for side in plain for one in ast.walk(side) if _is_mean_of_all(one)]
+            means = [one for side in plain for one in ast.walk(side) if _averaged(one)]
             added = [ast.unparse(factor) for one in terms(node) for factor in one.factors]
             for mean in means:
                 inner = _averaged(mean)
@@ -25,13 +25,8 @@ def _dueling_means(source: Source) -> Iterator[Hit]:
                     yield Hit(mean, f"the mean of `{inner}` is over all states of the batch")
 
 
-def _is_mean_of_all(node: ast.AST) -> bool:
-    """Return whether code is `x.mean()` or `torch.mean(x)`, without an axis."""
-    return bool(_averaged(node))
-
-
 def _averaged(node: ast.AST) -> str:
-    """Return x of `x.mean()` and of `torch.mean(x)`; empty for other code."""
+    """Return x of `x.mean()` and of `torch.mean(x)`, without an axis; empty for other code."""
     match node:
         case ast.Call(func=func, args=[inner], keywords=[]) if last_word(func) in (
             "mean",

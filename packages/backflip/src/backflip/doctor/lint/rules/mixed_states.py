@@ -44,7 +44,7 @@ def _mixed_choices(source: Source) -> Iterator[Hit]:
                     func=ast.Attribute(value=ast.Call(args=[state]), attr="gather"),
                     args=[_, best, *_],
                 ):
-                    other = chosen.get(_plain(best), "")
+                    other = chosen.get(plain_name(best), "")
                 case _:
                     continue
             if _is_next_of(other, written(state)):
@@ -63,7 +63,7 @@ def _chosen_for(value: ast.expr) -> str:
     return ""
 
 
-def _plain(node: ast.expr) -> str:
+def plain_name(node: ast.expr) -> str:
     """Return the name of `best.unsqueeze(1)`, `best[:, None]` or `best`."""
     while not isinstance(node, ast.Name):
         match node:

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.mixed_states import plain_name
 from backflip.doctor.lint.source import Scope, Source, assignments, walk, written
 
 DOUBLE = re.compile(r"double|ddqn", re.IGNORECASE)
-CHOOSES = ("argmax", "max")
 
 
 def _own_judges(source: Source) -> Iterator[Hit]:
@@ -20,7 +20,7 @@ def _own_judges(source: Source) -> Iterator[Hit]:
         for node in walk(scope):
             match node:
                 case ast.Call(func=ast.Attribute(value=judged, attr="gather"), args=[_, best, *_]):
-                    made = chosen.get(_name_of(best)) or _chooser(best)
+                    made = chosen.get(plain_name(best)) or _chooser(best)
                 case _:
                     continue
             if made and made == _meant(scope, judged):
@@ -53,13 +53,6 @@ def _meant(scope: Scope, node: ast.expr) -> str:
     """Return code; of a name that is set once, what it is set to."""
     known = [value for target, value, _ in assignments(scope) if written(target) == written(node)]
     return ast.unparse(known[0] if isinstance(node, ast.Name) and len(known) == 1 else node)
-
-
-def _name_of(node: ast.expr) -> str:
-    """Return the name of `best.unsqueeze(1)`, `best[:, None]` or `best`."""
-    while isinstance(node, ast.Call | ast.Subscript | ast.Attribute):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 RULES = (
