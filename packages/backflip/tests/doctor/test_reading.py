@@ -20,6 +20,7 @@ from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.log import Log, Signal
+from backflip.doctor.reading import log_files
 from backflip.doctor.reading.about import checked_facts
 from backflip.doctor.reading.find import find_logs, with_facts
 from backflip.doctor.reading.from_settings import NAMES, with_settings
@@ -226,6 +227,16 @@ def test_a_file_of_the_callback_replaces_what_is_logged_beside_it(tmp_path):
     assert other.name == str(tmp_path / "one")
     assert found.has("action_effect_p")
     assert "it has more than what the library logs beside it" in found.notes[-1]
+
+
+def test_many_tables_do_not_hide_the_logs_of_a_library(tmp_path, monkeypatch):
+    sb3(tmp_path / "one")
+    for name in "abc":
+        (tmp_path / f"{name}.csv").write_text("env_steps,entropy\n1,0.5\n")
+    monkeypatch.setattr(log_files, "_MOST_TABLES", 2)
+    log = only(tmp_path)
+    assert log.library == "sb3"
+    assert "more than 2 CSV files" in log.notes[-1]
 
 
 def test_usual_names_of_returns_are_taken_in_logs_of_ones_own(tmp_path):

@@ -69,9 +69,8 @@ KEYS = {
 }
 HINTS = ["↓ can't tell", "? keys", "q quit", "u undo", "r redo", "space pause"]
 ASKING = {"compare": "Which clip is better?", "rank": "Rank the clips", "rate": "Rate the clip"}
-NO_CLIPS = (
-    "Which clips are better?"  # before the first ones, it is unknown how they are asked about
-)
+# Before the first clips it is not known whether they are compared, ranked or rated.
+NO_CLIPS = "Which clips are better?"
 SAID = {"rank": "ranked", "rate": "rated"}
 DIGITS = "123456789"
 HELP = [

@@ -111,8 +111,12 @@ def _with_tables(
     """
     if not found:
         return _of_tables(path, mapping, notes)
-    free = [one for one in _tables(path) if one.parent not in used and scalars_in(one) is None]
-    callbacks = [one for one in _tables(path) if one.parent in used and one.name == OF_CALLBACK]
+    try:
+        tables = _tables(path)
+    except UsageError as error:  # too many; the logs of libraries are enough
+        return [replace(one, notes=(*one.notes, str(error))) for one in found]
+    free = [one for one in tables if one.parent not in used and scalars_in(one) is None]
+    callbacks = [one for one in tables if one.parent in used and one.name == OF_CALLBACK]
     for file in (*free, *callbacks):
         try:
             logs = _of_table(file, mapping)
@@ -123,7 +127,7 @@ def _with_tables(
             beside = [one for one in found if one.name == str(file.parent)]
             found = [one for one in found if one not in beside]
             said = f"`{file}` is read; it has more than what the library logs beside it"
-            logs = [replace(one, notes=(*one.notes, said)) for one in logs] if beside else []
+            logs = [replace(one, notes=(*one.notes, said)) for one in logs]
         found += [one for one in logs if one.signals]
     return found
 

@@ -7,7 +7,6 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import Source, argument, last_word, number
 
 OVER_ACTIONS = ("logsumexp", "softmax", "log_softmax", "argmax")
-VALUES = ("q", "q_all", "q_values", "qvals", "q_vals", "logits", "qs")
 
 
 def _batch_axes(source: Source) -> Iterator[Hit]:

@@ -4,7 +4,15 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import FUNCTIONS, Source, last_word, number, parameters, walk
+from backflip.doctor.lint.source import (
+    FUNCTIONS,
+    Function,
+    Source,
+    last_word,
+    number,
+    parameters,
+    walk,
+)
 
 SHARES = ("tau", "expectile")
 
@@ -65,7 +73,7 @@ def _compared(test: ast.expr) -> tuple[str, bool]:
     return "", False
 
 
-def _is_gain(source: Source, scope: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> bool:
+def _is_gain(source: Source, scope: Function, name: str) -> bool:
     """Return whether u surely is a target minus a value: in the function, or in all calls of it."""
     for node in walk(scope):
         match node:
