@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import signal
 import socket
+import threading
 from collections.abc import Callable, Generator
+from types import FrameType
 from typing import Any, final
 
 import uvicorn
@@ -91,8 +94,15 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Handle Ctrl-C, unless the parent process stops the server."""
-        with super().capture_signals() if self._handle_signals else contextlib.nullcontext():
+        """Handle signals that stop the server, unless its parent process stops it.
+
+        Uvicorn leaves SIGHUP to the handler of the program. That one raises an exception, and
+        Uvicorn drops exceptions that are raised while a request is answered.
+        """
+        if not self._handle_signals:
+            yield
+            return
+        with super().capture_signals(), _handled(signal.SIGHUP, self.handle_exit):
             yield
 
     def _made(self, connections: Connections) -> Connection:
@@ -102,6 +112,23 @@ class Server(uvicorn.Server):
             server_state=self.server_state,
             app_state=self.lifespan.state,
         )
+
+
+@contextlib.contextmanager
+def _handled(
+    number: signal.Signals, handle: Callable[[int, FrameType | None], None]
+) -> Generator[None, None, None]:
+    """Handle a signal in the block, unless the process ignores it, as under `nohup`."""
+    before = signal.getsignal(number)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or before is None or before == signal.SIG_IGN:
+        yield
+        return
+    signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def _report_error(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
