@@ -125,6 +125,20 @@ REFERENCE = (
     Case("sac", "Pendulum-v1", 10_000),
     Case("td3", "Pendulum-v1", 10_000),
     Case("ddpg", "Pendulum-v1", 10_000),
+    Case("sac", "InvertedPendulum-v5", 12_000),
+    Case("td3", "InvertedPendulum-v5", 12_000),
+    Case("ppo", "InvertedDoublePendulum-v5", 200_000),
+    Case("sac", "InvertedDoublePendulum-v5", 15_000),
+    Case("td3", "InvertedDoublePendulum-v5", 15_000),
+    Case("ppo", "LunarLander-v3", 400_000),  # needs Box2D: gymnasium[box2d]
+    Case("dqn", "LunarLander-v3", 120_000),
+    Case("ppo", "Walker2d-v5", 500_000),
+    Case("ppo", "MinAtar/Breakout-v1", 500_000),
+    Case("sac", "HalfCheetah-v5", 30_000),
+    Case("td3", "HalfCheetah-v5", 30_000),
+    Case("sac", "Hopper-v5", 40_000),
+    Case("sac", "Reacher-v5", 12_000),
+    Case("td3", "Reacher-v5", 12_000),
 )
 
 # Sound runs of `teach`, by an oracle: the first for the limits, the others are reported.

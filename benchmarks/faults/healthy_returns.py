@@ -4,7 +4,8 @@
 
 `collect.py 'reference-*' 'calibration-*'` makes the runs; of the calibration, those with default
 settings count. A case is left out, and named, if a seed is never half of the way, or if what they
-learn is not more than three deviations of the final return.
+learn is not more than three deviations of the final return. Where the runs are not there, what was
+measured before stays.
 """
 
 import json
@@ -28,15 +29,16 @@ WINDOW = 0.1  # of the points: the first episodes to end are the short ones, not
 
 def main() -> int:
     """Write what was reached, and return the exit status."""
-    found: dict[str, dict[str, list[float]]] = {}
+    found: dict[str, dict[str, list[float]]] = json.loads(FILE.read_text(encoding="utf-8"))
     for name, case in _runs():
         path = FOLDER / f"{name}.npz"
         if not path.exists():
-            print(f"{case.name}: not trained yet")
+            print(f"{case.name}: not trained here")
             continue
         measured = _measure(*load(path))
         if measured is None:
             print(f"{case.name}: healthy seeds do not all learn it")
+            found.get(case.env, {}).pop(case.algorithm, None)
             continue
         found.setdefault(case.env, {})[case.algorithm] = [float(f"{x:.5g}") for x in measured]
         print(

@@ -32,6 +32,10 @@ def log(
     )
 
 
+def _on_cartpole(**signals: Any) -> Log:
+    return replace(log("ppo", **signals), env="CartPole-v1")
+
+
 class Sample(NamedTuple):
     """Two logs for a check.
 
@@ -330,6 +334,22 @@ SAMPLES = {
         replace(log("ppo", episode_return_mean=30.0 + T), env="CartPole-v1"),
         replace(log("ppo", episode_return_mean=_drops + 300.0), env="CartPole-v1"),
         (31.0 - 22.1) / (500.0 - 22.1),
+    ),
+    "ENV-NEGATED": Sample(
+        _on_cartpole(episode_return_mean=-20.0 - 80 * T, episode_length_mean=20.0 + 80 * T),
+        _on_cartpole(episode_return_mean=20.0 + 80 * T, episode_length_mean=20.0 + 80 * T),
+        0.0,
+    ),
+    "ENV-RANGE": Sample(  # twice the reward of each env step
+        _on_cartpole(episode_return_mean=800.0 * T, episode_length_mean=400.0 * T),
+        _on_cartpole(episode_return_mean=400.0 * T, episode_length_mean=400.0 * T),
+        300.0,
+    ),
+    "ENV-EVALGAP": both(
+        "ppo",
+        0.1,
+        {"episode_return_mean": 10 * np.round(10 * T), "evaluation_return": np.round(10 * T)},
+        {"episode_return_mean": 10 * np.round(10 * T), "evaluation_return": 10 * np.round(10 * T)},
     ),
     "ENV-EQUAL": both("ppo", 0.0, {"episode_return_mean": 8.0}, {"episode_return_mean": _rises}),
     "ENV-NOEP": Sample(

@@ -75,5 +75,5 @@ def test_an_odd_parent_is_none(tmp_path, parent):
 def test_checks_that_compare_with_the_start_are_known():
     assert {check.id for check in CHECKS if check.from_start} == {
         "ENV-WORSE", "ENV-NOTHING", "PI-ENT-GROW", "PI-STD-COLLAPSE", "PI-ENT-COLLAPSE",
-        "PI-ENT-EARLY",        "Q-TEMPERATURE", "Q-TEMPERATURE-LOW", "PV-EV-PERFECT",
+        "ENV-EVALGAP", "PI-ENT-EARLY", "Q-TEMPERATURE", "Q-TEMPERATURE-LOW", "PV-EV-PERFECT",
     }  # fmt: skip

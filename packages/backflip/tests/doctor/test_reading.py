@@ -400,8 +400,8 @@ def test_steps_of_all_columns_that_go_back_are_one_note(tmp_path):
 
 
 def test_names_that_are_used_or_have_a_meaning_are_not_unknown(tmp_path):
-    log = only(sb3(tmp_path / "PPO_1", **{"train/std": 1.0, "time/iterations": 3}))
-    assert log.unknown == ("time/iterations",)
+    log = only(sb3(tmp_path / "PPO_1", **{"train/std": 1.0, "time/odd": 3}))
+    assert log.unknown == ("time/odd",)
     log = only(write_csv(tmp_path / "a.csv", rows_of(global_step=lambda s: s * 60, entropy=1.0)))
     assert log.unknown == ()
 
@@ -641,6 +641,24 @@ def test_the_loss_of_stable_baselines3_is_that_of_its_algorithm(tmp_path):
     assert (ppo.setting("clip_range"), dqn.setting("clip_range")) == (0.3, None)
     falls = only(sb3(tmp_path / "PPO_2", **rows, **{"train/clip_range": lambda s: 0.3 - 0.1 * s}))
     assert falls.setting("clip_range") is None
+
+
+def test_a_learning_rate_that_stays_is_a_setting(tmp_path):
+    assert (
+        only(sb3(tmp_path / "1", **{"train/learning_rate": 1e-3})).setting("learning_rate") == 1e-3
+    )
+    falls = only(sb3(tmp_path / "2", **{"train/learning_rate": lambda s: 1e-3 * (1 - s)}))
+    assert falls.setting("learning_rate") is None
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.0, True), (0.6, False), (1.1, False)])
+def test_evaluations_that_do_not_follow_the_training_are_found(tmp_path, share, found):
+    rows = {"rollout/ep_rew_mean": lambda s: 20 + 100 * s}
+    rows["eval/mean_reward"] = lambda s: 20 + 100 * s * share + (3 if round(50 * s) % 2 else -3)
+    diagnosis = diagnose(only(sb3(tmp_path / "PPO_1", **rows)))
+    ids = [measured.check.id for measured in diagnosis.findings]
+    assert ("ENV-EVALGAP" in ids) == found
+    assert [ranked.cause.id for ranked in diagnosis.causes[:1]] == ["evaluation"] * found
 
 
 @pytest.mark.slow

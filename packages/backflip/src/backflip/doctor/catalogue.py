@@ -4,6 +4,7 @@ from backflip.doctor.check import Check
 from backflip.doctor.checks import (
     action_values,
     explained_variance,
+    known_environments,
     machine,
     optimising,
     paths,
@@ -18,7 +19,7 @@ from backflip.doctor.checks import (
 
 _FILES = (
     *(policy, explained_variance, values, action_values, values_and_returns, optimising),
-    *(settings, returns, rewards, paths, preferences, machine),
+    *(settings, returns, known_environments, rewards, paths, preferences, machine),
 )
 CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
 BY_ID = {check.id: check for check in CHECKS}

@@ -359,6 +359,18 @@ CAUSES: tuple[Cause, ...] = (
         is_of_teaching=True,
     ),
     Cause(
+        "evaluation",
+        "The evaluation is not like the training: other statistics normalise the observations, a "
+        "wrapper is missing, or actions without noise are worse.",
+        "Evaluate with the wrappers of the training and with its saved statistics.",
+        Experiment(
+            "evaluate the final policy in the training's own environment, with and without noise",
+            "its return is that of the training with noise, or in this environment",
+            "it is low there, too: the training's return is not that of the policy",
+        ),
+        0.5,
+    ),
+    Cause(
         "unlucky-or-slow",
         "Nothing is broken: the task is hard, or the budget is short.",
         "Run more seeds, for longer.",

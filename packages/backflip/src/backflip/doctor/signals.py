@@ -20,6 +20,9 @@ SIGNALS: Mapping[str, Meaning] = {
     "episode_return_mean": Meaning(
         "mean undiscounted return of the episodes that ended", "wrap the environment in a Monitor"
     ),
+    "evaluation_return": Meaning(
+        "mean return of test episodes, which do not train", "log it after each evaluation"
+    ),
     "episode_length_mean": Meaning(
         "mean length of the episodes that ended", "wrap the environment in a Monitor"
     ),

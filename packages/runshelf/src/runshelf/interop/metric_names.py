@@ -47,6 +47,7 @@ Library = Literal[
 ]
 
 
+_EVALUATED = "of episodes that do not train"
 _SPEED = "an average since learning began, not a speed: take differences of steps over time"
 _LAST = "of the last minibatch only"
 _CONTAINS_VALUE = "against returns that contain the value itself; NaN if constant"
@@ -81,6 +82,16 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
             like="episode_return_mean",
         ),
         "rollout/ep_len_mean": Meaning("", _WINDOW, like="episode_length_mean"),
+        "eval/mean_reward": Meaning(
+            "", f"{_EVALUATED}, of `EvalCallback`", like="evaluation_return"
+        ),
+        "eval/std_reward": Meaning("", f"{_EVALUATED}, of `EvalCallback`: between the episodes"),
+        "eval/mean_ep_length": Meaning("", f"{_EVALUATED}, of `EvalCallback`"),
+        "eval/success_rate": Meaning("", f"{_EVALUATED}, of `EvalCallback`"),
+        "time/iterations": Meaning("", "rollouts so far"),
+        "time/episodes": Meaning("", "episodes that ended so far"),
+        "train/n_updates": Meaning("", "gradient steps so far; of PPO and A2C, epochs"),
+        "train/ent_coef_loss": Meaning("", "loss of log α, of SAC"),
         "train/clip_range": Meaning("", "a setting"),
         "train/std": Meaning("", "mean of exp(log_std) over the actions"),
     },
@@ -117,6 +128,10 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
     "rllib": {
         "env_runners/episode_return_mean": Meaning("", _WINDOW, like="episode_return_mean"),
         "env_runners/episode_len_mean": Meaning("", _WINDOW, like="episode_length_mean"),
+        "evaluation/env_runners/episode_return_mean": Meaning(
+            "", _EVALUATED, like="evaluation_return"
+        ),
+        "evaluation/env_runners/episode_len_mean": Meaning("", _EVALUATED),
         "episode_reward_mean": Meaning("", _WINDOW, like="episode_return_mean"),
         "episode_len_mean": Meaning("", _WINDOW, like="episode_length_mean"),
         "num_env_steps_sampled_lifetime": Meaning("env_steps", ""),

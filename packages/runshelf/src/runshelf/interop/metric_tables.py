@@ -30,6 +30,7 @@ class Meaning(NamedTuple):
 
 
 _RETURN, _LENGTH = "episode_return_mean", "episode_length_mean"
+_EVALUATED = "evaluation_return"
 _MINIBATCHES = "mean over the minibatches of all epochs"
 _NO_HALF = "without ½: twice our `value_loss`"
 _AGAIN = "the same values, over another axis"
@@ -185,7 +186,7 @@ SPINUP: Mapping[str, Meaning] = {
     "MaxEpRet": Meaning("", _EPOCH),
     "MinEpRet": Meaning("", _EPOCH),
     "EpLen": Meaning("", "mean over the episodes that ended in the epoch", like=_LENGTH),
-    "AverageTestEpRet": Meaning("", _TESTS),
+    "AverageTestEpRet": Meaning("", _TESTS, like=_EVALUATED),
     "StdTestEpRet": Meaning("", _TESTS),
     "MaxTestEpRet": Meaning("", _TESTS),
     "MinTestEpRet": Meaning("", _TESTS),
@@ -239,9 +240,9 @@ TIANSHOU: Mapping[str, Meaning] = {
     "train/reward": Meaning("", f"{_OLD}: mean {_COLLECTED}", like=_RETURN),
     "train/length": Meaning("", f"{_OLD}: mean {_COLLECTED}", like=_LENGTH),
     "train/env_step": Meaning("env_steps", ""),
-    "test/returns_stat/mean": Meaning("", _TESTS),
+    "test/returns_stat/mean": Meaning("", _TESTS, like=_EVALUATED),
     "test/lens_stat/mean": Meaning("", _TESTS),
-    "test/reward": Meaning("", _TESTS),
+    "test/reward": Meaning("", _TESTS, like=_EVALUATED),
     "test/length": Meaning("", _TESTS),
     "test/env_step": Meaning("", "env steps of training before the test"),
     "update/update_step": Meaning("", "updates, over which all of `update/` is logged"),
@@ -367,8 +368,8 @@ TORCHRL: Mapping[str, Meaning] = {
     "train/episode_length": Meaning(
         "", f"mean {_ENDED}; without the frames that Atari's games skip", like=_LENGTH
     ),
-    "eval/reward": Meaning("", _TESTS),
-    "test/reward": Meaning("", _TESTS),
+    "eval/reward": Meaning("", _TESTS, like=_EVALUATED),
+    "test/reward": Meaning("", _TESTS, like=_EVALUATED),
     "train/loss_objective": Meaning("", f"{_MINIBATCHES}; without entropy", like="policy_loss"),
     "train/loss_critic": Meaning(
         "", f"{_MINIBATCHES}; times `critic_coeff`, without ½", 0.5, "value_loss"
@@ -415,7 +416,7 @@ DOPAMINE: Mapping[str, Meaning] = {
     "Train/AverageStepsPerSecond": Meaning(
         "", "of the iteration, without evaluation", like="env_steps_per_second"
     ),
-    "Eval/AverageReturns": Meaning("", _OF_EVALUATION),
+    "Eval/AverageReturns": Meaning("", _OF_EVALUATION, like=_EVALUATED),
     "Eval/NumEpisodes": Meaning("", _OF_EVALUATION),
     "HuberLoss": Meaning(
         "", f"of DQN, {_ONE}; by default the mean squared error, without ½", like="q_loss"

@@ -4,7 +4,6 @@ import numpy as np
 
 from backflip.doctor.check import Check, Running
 from backflip.doctor.errors_of_means import FIRST, error_of_change, overlap
-from backflip.doctor.healthy_returns import healthy_return, patience
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import (
     after,
@@ -22,6 +21,9 @@ NEAR_THE_END = 0.95  # of the budget
 MOST_LOST = 1.2  # of a rise
 REAL = 10.0  # a rise of less than so much noise is none
 LATE = 0.5
+RISES = 2.0  # a return that rises by less than so much noise does not rise
+MOST = 0.5  # of a rise
+FEWEST_EVALUATIONS = 5
 FIRST_OF_DQN = 20_000  # env steps in which greedy actions of sound runs can be worse than random
 LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # always, if there are any
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
@@ -107,26 +109,28 @@ def _first(log: Log, signal: Signal) -> float:
     return float(np.median(known[begin : begin + FIRST]))
 
 
-def _share_of_healthy(log: Log) -> Running | None:
-    """Return the best return as a share of what healthy runs reach in this environment.
+def _evaluated(log: Log) -> Running | None:
+    """Return the share of the rise of the training's return that evaluations show.
 
-        (max_{u ≥ N} R(u) - R_0) / (R* - R_0),   from p N on
+        median over u of (E(u) - R_0) / (R(u) - R_0)
 
-    R_0 is the return of the untrained policy, R* what healthy runs reach, N the env steps that the
-    slowest of them needs for half of it, and p the patience. Before N, the mean is that of episodes
-    that happened to be short. A run that learns later is a slow one: only the best value counts.
+    E is the return of evaluations, R that of the training, R_0 its first values. u are the
+    evaluations at which the training has most of its rise. None if there are less than five.
     """
-    healthy = healthy_return(log) if log.is_over_env_steps else None
-    if healthy is None:
+    trained, evaluated = log.signals["episode_return_mean"], log.signals["evaluation_return"]
+    found = smoothed(log, trained, 0.05)
+    rise = best_rise(log)
+    if rise is None or not rise.value[-1] > RISES:
         return None
-    signal = log.signals["episode_return_mean"]
-    late = signal.x >= healthy.env_steps
-    found = smoothed(log, signal._replace(x=signal.x[late], y=signal.y[late]), 0.05)
-    due = found.x[found.x >= patience(log, healthy)]
-    if not len(due):
+    first = _first(log, trained)
+    most = np.fmax.reduce(found.value) - first
+    known = evaluated.x[np.isfinite(evaluated.y)]
+    reached = np.interp(known, found.x, found.value) - first
+    late = (reached > MOST * most) & (known >= found.x[0])
+    if late.sum() < FEWEST_EVALUATIONS:
         return None
-    share = (found.value.max() - healthy.untrained) / (healthy.reached - healthy.untrained)
-    return Running(due, np.full(len(due), share))
+    shares = (evaluated.y[np.isfinite(evaluated.y)][late] - first) / reached[late]
+    return Running(known[late], np.full(int(late.sum()), float(np.median(shares))))
 
 
 def _returns_equal(log: Log) -> Running | None:
@@ -300,46 +304,27 @@ CHECKS = (
             "discount": 0.3,
         },
         "watching the return alone names 56 % of faulty seeds, with 23 % false alarms",
-        limit=2.0,
+        limit=RISES,
         says="remark",
         healthy_share=0.14,
         from_start=True,
     ),
     Check(
-        "ENV-BELOW",
-        "the return stays far below what healthy runs reach",
-        "best return as a share of the way from the untrained policy to what ten healthy seeds "
-        "reach in this environment, after 1.5 times the env steps that the slowest of them needs "
-        "for half of it (4 times in other libraries)",
-        _share_of_healthy,
-        ("episode_return_mean",),
+        "ENV-EVALGAP",
+        "evaluations do not show what the training learned",
+        "median share of the rise of the training's return that evaluations have, where the "
+        "training has at least half of its rise",
+        _evaluated,
+        ("episode_return_mean", "evaluation_return"),
         "below",
         "convention",
-        "The same algorithm learns this environment with its default settings: a mistake, a "
-        "setting or a wrapper keeps it from that.",
-        {
-            "policy-loss": 0.6,
-            "advantages": 0.6,
-            "value-targets": 0.6,
-            "values-do-not-learn": 0.5,
-            "reward-sign": 0.6,
-            "reward-scale": 0.5,
-            "no-reward-signal": 0.5,
-            "observations": 0.6,
-            "actions": 0.6,
-            "steps-too-small": 0.6,
-            "steps-too-large": 0.5,
-            "replay": 0.5,
-            "target-network": 0.5,
-            "acting-and-learning-disagree": 0.5,
-            "entropy-bonus": 0.5,
-            "too-little-exploration": 0.5,
-            "initialisation": 0.4,
-            "discount": 0.4,
-            "unlucky-or-slow": 0.1,
-        },
-        "a known result in the same environment: A. Jones, Debugging RL; Henderson et al. 2018",
+        "The evaluated policy is far worse than the one that trains: it sees other observations, "
+        "acts in another environment, or needs the noise of its actions.",
+        {"evaluation": 0.97},
+        "SB3 issues 406, 1256, 1556 and 2091",
         limit=0.25,
+        from_start=True,
+        is_direct=True,
     ),
     Check(
         "ENV-EQUAL",

@@ -53,7 +53,10 @@ _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 OF_CALLBACK = "doctor.csv"  # the usual file of `backflip.doctor.sb3.DoctorCallback`
 _MOST_TABLES = 1_000
 # The clip range of PPO, of Stable-Baselines3 and of TorchRL: a setting, if it is constant.
-_CLIP_RANGES = ("train/clip_range", "train/clip_epsilon")
+_LOGGED_SETTINGS = {
+    "clip_range": ("train/clip_range", "train/clip_epsilon"),
+    "learning_rate": ("train/learning_rate", "charts/learning_rate", "Loss/learning_rate"),
+}
 # Of continuous actions; Stable-Baselines3, skrl and Sample Factory log it of these only.
 DEVIATIONS = (
     *("train/std", "Policy / Standard deviation", "train/action_stddev_mean"),
@@ -300,7 +303,7 @@ def _log(
     if actions is not None:
         config.setdefault("actions", actions)
     written = _algorithm(about.algorithm or config.get("exp_name"))
-    clips = "ppo" if any(name in logged for name in _CLIP_RANGES) else None
+    clips = "ppo" if any(name in logged for name in _LOGGED_SETTINGS["clip_range"]) else None
     algorithm = written or algorithm_of(found.library, signals) or clips
     planned = config.get("total_timesteps")
     return with_settings(
@@ -332,8 +335,11 @@ def _meant(
 
 def _constants(logged: Mapping[str, Logged]) -> dict[str, Any]:
     """Return settings that a library logs as series; only of those that stay."""
-    y = next((logged[series].y for series in _CLIP_RANGES if series in logged), np.zeros(0))
-    return {"clip_range": float(y[0])} if len(y) and np.all(y == y[0]) else {}
+    found = {
+        setting: next((logged[name].y for name in names if name in logged), np.zeros(0))
+        for setting, names in _LOGGED_SETTINGS.items()
+    }
+    return {name: float(y[0]) for name, y in found.items() if len(y) and np.all(y == y[0])}
 
 
 def _algorithm(name: object) -> str | None:

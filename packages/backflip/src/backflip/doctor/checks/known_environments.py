@@ -1,0 +1,137 @@
+"""Checks of returns in environments whose rewards, and what healthy runs reach, are known."""
+
+import numpy as np
+
+from backflip.doctor.check import Check, Running
+from backflip.doctor.healthy_returns import healthy_return, patience
+from backflip.doctor.log import Log
+from backflip.doctor.measures import largest, or_none, ratio, smoothed, together
+from backflip.doctor.possible_returns import possible_returns
+
+ROUNDING = 1e-3  # relative: logs are rounded
+_SAME = "the definition of the environment's reward"
+
+
+def _outside(log: Log) -> Running | None:
+    """Return how far a return was outside of what the environment can give, so far.
+
+    An episode may be longer than the environment's own limit, under another wrapper.
+    """
+    known = possible_returns(log)
+    if known is None:
+        return None
+    signal = log.signals["episode_return_mean"]
+    low, high = known.range(_longest(log))
+    outside = np.maximum(np.maximum(low - signal.y, signal.y - high), 0.0)
+    rounded = ROUNDING * np.maximum(np.abs(signal.y), 1.0)
+    return or_none(largest(Running(signal.x, np.where(outside > rounded, outside, 0.0))))
+
+
+def _not_negated(log: Log) -> Running | None:
+    """Return the largest distance of the reward of an env step from minus the environment's."""
+    known = possible_returns(log)
+    if known is None or known.each is None:
+        return None
+    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
+    each = together(returns, lengths, ratio)
+    return or_none(largest(Running(each.x, np.abs(each.y + known.each))))
+
+
+def _longest(log: Log) -> float:
+    """Return the largest mean length of episodes; 0 if no length is logged."""
+    if not log.has("episode_length_mean"):
+        return 0.0
+    return float(np.fmax.reduce(log.signals["episode_length_mean"].y, initial=0.0))
+
+
+def _share_of_healthy(log: Log) -> Running | None:
+    """Return the best return as a share of what healthy runs reach in this environment.
+
+        (max_{u ≥ N} R(u) - R_0) / (R* - R_0),   from p N on
+
+    R_0 is the return of the untrained policy, R* what healthy runs reach, N the env steps that the
+    slowest of them needs for half of it, and p the patience. Before N, the mean is that of episodes
+    that happened to be short. A run that learns later is a slow one: only the best value counts.
+    """
+    healthy = healthy_return(log) if log.is_over_env_steps else None
+    if healthy is None:
+        return None
+    signal = log.signals["episode_return_mean"]
+    late = signal.x >= healthy.env_steps
+    found = smoothed(log, signal._replace(x=signal.x[late], y=signal.y[late]), 0.05)
+    due = found.x[found.x >= patience(log, healthy)]
+    if not len(due):
+        return None
+    share = (found.value.max() - healthy.untrained) / (healthy.reached - healthy.untrained)
+    return Running(due, np.full(len(due), share))
+
+
+CHECKS = (
+    Check(
+        "ENV-NEGATED",
+        "returns are minus those of the environment",
+        "largest distance of the return over the length from minus the reward of an env step, "
+        "in environments that give the same at each",
+        _not_negated,
+        ("episode_return_mean", "episode_length_mean"),
+        "below",
+        "identity",
+        "The agent learns to do the opposite of the task.",
+        {"reward-sign": 0.98},
+        _SAME,
+        limit=0.05,
+        is_direct=True,
+    ),
+    Check(
+        "ENV-RANGE",
+        "returns are outside of what the environment can give",
+        "largest distance of a return from the range that the rewards and the time limit of this "
+        "environment allow",
+        _outside,
+        ("episode_return_mean",),
+        "above",
+        "identity",
+        "These are not returns of the environment's own reward: a wrapper changes it, or the log "
+        "has other numbers.",
+        {"reward-sign": 0.6, "reward-scale": 0.6},
+        _SAME,
+        limit=0.0,
+        says="warning",
+    ),
+    Check(
+        "ENV-BELOW",
+        "the return stays far below what healthy runs reach",
+        "best return as a share of the way from the untrained policy to what ten healthy seeds "
+        "reach in this environment, after 1.5 times the env steps that the slowest of them needs "
+        "for half of it (4 times in other libraries)",
+        _share_of_healthy,
+        ("episode_return_mean",),
+        "below",
+        "convention",
+        "The same algorithm learns this environment with its default settings: a mistake, a "
+        "setting or a wrapper keeps it from that.",
+        {
+            "policy-loss": 0.6,
+            "advantages": 0.6,
+            "value-targets": 0.6,
+            "values-do-not-learn": 0.5,
+            "reward-sign": 0.6,
+            "reward-scale": 0.5,
+            "no-reward-signal": 0.5,
+            "observations": 0.6,
+            "actions": 0.6,
+            "steps-too-small": 0.6,
+            "steps-too-large": 0.5,
+            "replay": 0.5,
+            "target-network": 0.5,
+            "acting-and-learning-disagree": 0.5,
+            "entropy-bonus": 0.5,
+            "too-little-exploration": 0.5,
+            "initialisation": 0.4,
+            "discount": 0.4,
+            "unlucky-or-slow": 0.1,
+        },
+        "a known result in the same environment: A. Jones, Debugging RL; Henderson et al. 2018",
+        limit=0.25,
+    ),
+)
