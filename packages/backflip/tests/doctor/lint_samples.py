@@ -2548,6 +2548,28 @@ def other(actor, critic, obs):
     policy_loss = -critic(obs, actor(obs).detach()).mean()  # here
     return policy_loss
 """,
+        """
+import torch
+import torch.nn.functional as F
+def update(critic, optimizer, obs, actions, targets):
+    values = critic(obs, actions)
+    critic_loss = F.mse_loss(values.detach(), targets)  # here
+    optimizer.zero_grad()
+    critic_loss.backward()
+    optimizer.step()
+""",
+        """
+import torch
+import torch.nn.functional as F
+def update(q, optimizer, batch, gamma):
+    with torch.no_grad():
+        y = batch.rewards + gamma * (1 - batch.terminated) * q.best(batch.next_obs)
+    chosen = q(batch.obs).gather(1, batch.actions).detach()
+    loss = F.smooth_l1_loss(chosen, y)  # here
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
     ],
     "L48": [
         """
@@ -2915,6 +2937,38 @@ class Walk(gym.Env):
         self.place += action
         self.t += 1  # here
         return self.place, 0.0, False, self.t >= 100, {}
+""",
+    ],
+    "L70": [
+        """
+import numpy as np
+def collect(env, actor, obs, sigma):
+    action = np.clip(actor(obs), -1.0, 1.0)
+    action = action + np.random.normal(0.0, sigma, action.shape)  # here
+    return env.step(action)
+""",
+        """
+import torch
+def collect(env, actor, obs, noise):
+    with torch.no_grad():
+        action = actor(obs).clamp(-1.0, 1.0)
+        action += noise.sample()  # here
+        return env.step(action.numpy())
+""",
+    ],
+    "L71": [
+        """
+import gymnasium as gym
+from gymnasium.wrappers import NormalizeReward, RecordEpisodeStatistics
+def make_env(name):
+    env = gym.make(name)
+    env = NormalizeReward(env, gamma=0.99)
+    return RecordEpisodeStatistics(env)  # here
+""",
+        """
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+def make(envs):
+    return VecMonitor(VecNormalize(envs))  # here
 """,
     ],
 }
@@ -5818,6 +5872,27 @@ def policy_loss(actor, critic, obs, log_prob):
     action = actor(obs).detach()
     return -(log_prob * critic(obs, action)).mean()
 """,
+        """
+import torch.nn.functional as F
+def loss(predictor, target, obs):
+    features = predictor(obs)
+    return F.mse_loss(features, target(obs).detach())
+""",
+        """
+import torch.nn.functional as F
+def critic_loss(q, obs, actions, targets):
+    values = q(obs, actions)
+    loss = F.mse_loss(values, targets.detach())
+    return loss
+""",
+        """
+import torch.nn.functional as F
+def loss(a, b, targets):
+    a = b.view(-1)
+    b = a.view(-1)
+    critic_loss = F.mse_loss(a, targets)
+    return critic_loss
+""",
     ],
     "L48": [
         """
@@ -6206,6 +6281,37 @@ class Again(gym.Env):
     def step(self, action):
         self.t += 1
         return 0, 0.0, False, self.t >= 100, {}
+""",
+    ],
+    "L70": [
+        """
+import numpy as np
+def collect(env, actor, obs, sigma):
+    action = actor(obs) + np.random.normal(0.0, sigma, 3)
+    action = np.clip(action, -1.0, 1.0)
+    return env.step(action)
+""",
+        """
+import numpy as np
+def collect(env, actor, obs, sigma):
+    action = np.clip(actor(obs), -1.0, 1.0)
+    action = action + np.random.normal(0.0, sigma, action.shape)
+    action = np.clip(action, -1.0, 1.0)
+    return env.step(action)
+""",
+    ],
+    "L71": [
+        """
+import gymnasium as gym
+from gymnasium.wrappers import NormalizeReward, RecordEpisodeStatistics
+def make_env(name):
+    env = RecordEpisodeStatistics(gym.make(name))
+    return NormalizeReward(env, gamma=0.99)
+""",
+        """
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+def make(envs):
+    return VecMonitor(VecNormalize(envs, norm_reward=False))
 """,
     ],
 }

@@ -26,6 +26,7 @@ from backflip.doctor.lint.rules import (
     inverted_masks,
     inverted_ratios,
     larger_critics,
+    late_noise,
     log_scales,
     loss_signs,
     lost_probabilities,
@@ -65,6 +66,7 @@ from backflip.doctor.lint.rules import (
     unmasked_sums,
     unused_batches,
     whole_tables,
+    wrapper_order,
 )
 
 _FILES = (
@@ -131,6 +133,8 @@ _FILES = (
     lost_states,
     silent_callbacks,
     running_clocks,
+    late_noise,
+    wrapper_order,
 )
 RULES: tuple[Rule, ...] = tuple(
     sorted((rule for file in _FILES for rule in file.RULES), key=lambda rule: rule.id)
