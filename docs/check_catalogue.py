@@ -66,11 +66,16 @@ def _healthy(check: Check) -> str:
 
 
 def _healthy_returns() -> str:
-    lines = ["", "| environment | algorithm | untrained | reached | env steps until half |"]
-    lines.append("|---|---|---|---|---|")
+    lines = [
+        "",
+        "| library | environment | algorithm | untrained | reached | env steps until half |",
+    ]
+    lines.append("|---|---|---|---|---|---|")
     lines += [
-        f"| {env} | {algorithm} | {one.untrained:.5g} | {one.reached:.5g} | {one.env_steps:,.0f} |"
-        for env, by_algorithm in healthy_returns().items()
+        f"| {'Stable-Baselines3' if library == 'sb3' else library} | {env} | {algorithm} "
+        f"| {one.untrained:.5g} | {one.reached:.5g} | {one.env_steps:,.0f} |"
+        for library, by_env in healthy_returns().items()
+        for env, by_algorithm in by_env.items()
         for algorithm, one in by_algorithm.items()
     ]
     return "\n".join(lines) + "\n"

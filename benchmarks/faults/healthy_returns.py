@@ -3,20 +3,23 @@
     python benchmarks/faults/healthy_returns.py
 
 `collect.py 'reference-*' 'calibration-*'` makes the runs; of the calibration, those with default
-settings count. A case is left out, and named, if a seed is never half of the way, or if what they
-learn is not more than three deviations of the final return. Where the runs are not there, what was
-measured before stays.
+settings count. `collect_peers.py 'default-*'` makes those of Stable-Baselines3. A case is left out,
+and named, if a seed is never half of the way, or if what they learn is not more than three
+deviations of the final return. Where the runs are not there, what was measured before stays.
 """
 
 import json
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from cases import CALIBRATION, REFERENCE
+from collect_peers import kept_as
 from effect import SPREADS
 from fault import Case
+from peers import sb3_faults
 from store import FOLDER, load
 
 from backflip.doctor.healthy_returns import FILE
@@ -24,29 +27,39 @@ from backflip.doctor.log import Log
 from backflip.doctor.measures import smoothed
 from runshelf.comparison.references import KNOWN
 
+Found = dict[str, dict[str, list[float]]]  # by environment, then algorithm
 WINDOW = 0.1  # of the points: the first episodes to end are the short ones, not the typical ones
 
 
 def main() -> int:
     """Write what was reached, and return the exit status."""
-    found: dict[str, dict[str, list[float]]] = json.loads(FILE.read_text(encoding="utf-8"))
+    found: dict[str, Found] = json.loads(FILE.read_text(encoding="utf-8"))
     for name, case in _runs():
         path = FOLDER / f"{name}.npz"
-        if not path.exists():
-            print(f"{case.name}: not trained here")
-            continue
-        measured = _measure(*load(path))
-        if measured is None:
-            print(f"{case.name}: healthy seeds do not all learn it")
-            found.get(case.env, {}).pop(case.algorithm, None)
-            continue
-        found.setdefault(case.env, {})[case.algorithm] = [float(f"{x:.5g}") for x in measured]
-        print(
-            f"{case.name}: untrained {measured[0]:.1f}, reached {measured[1]:.1f}, half of the "
-            f"way after {measured[2]:.0f} of {case.env_steps} env steps"
-        )
+        _add(found.setdefault("backflip", {}), case.env, case.algorithm, path)
+    for training in sb3_faults.DEFAULTS:
+        path = kept_as(training.name, "monitored")
+        _add(found.setdefault("sb3", {}), training.env, training.algorithm.lower(), path)
     FILE.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return 0
+
+
+def _add(found: Found, env: str, algorithm: str, path: Path) -> None:
+    """Measure the runs of a file, and say what was measured."""
+    name = f"{algorithm} on {env}"
+    if not path.exists():
+        print(f"{name}: not trained here")
+        return
+    measured = _measure(*load(path))
+    if measured is None:
+        print(f"{name}: healthy seeds do not all learn it")
+        found.get(env, {}).pop(algorithm, None)
+        return
+    found.setdefault(env, {})[algorithm] = [float(f"{x:.5g}") for x in measured]
+    print(
+        f"{name}: untrained {measured[0]:.1f}, reached {measured[1]:.1f}, half of the way after "
+        f"{measured[2]:.0f} env steps"
+    )
 
 
 def _runs() -> Iterator[tuple[str, Case]]:
@@ -71,7 +84,24 @@ def _measure(logs: list[Log], returns: "np.ndarray[Any, Any]") -> tuple[float, .
     spread = float(np.std([curve.value[-1] for curve in curves], ddof=1))
     if not all(len(x) for x in passed) or reached - untrained <= SPREADS * spread:
         return None
-    return untrained, reached, max(float(x[0]) for x in passed)
+    halfway = [float(x[0]) for x in passed]
+    return untrained, reached, max(halfway), *_updates(logs, halfway)
+
+
+def _updates(logs: list[Log], halfway: list[float]) -> list[float]:
+    """Return the most updates that a seed needed, if they are counted."""
+    counted = [log.signals.get("sb3_updates") for log in logs]
+    return (
+        [
+            max(
+                float(np.nanmax(one.y[one.x <= x], initial=1.0))
+                for one, x in zip(counted, halfway, strict=True)
+                if one is not None
+            )
+        ]
+        if all(counted)
+        else []
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ HOME = Path(__file__).parents[2] / ".cache" / "peers"
 # A plain pip takes the build without CUDA where it is configured to find one; either will do.
 TORCH = "torch==2.13.0"
 PEERS = {
-    "sb3": [TORCH, "stable-baselines3==2.9.2", "gymnasium==1.4.0", "numpy==2.4.6"],
+    "sb3": [
+        *(TORCH, "stable-baselines3==2.9.2", "gymnasium[box2d,mujoco]==1.4.0", "numpy==2.4.6"),
+    ],
     # For the files of CleanRL that `faults` runs. With a newer Gymnasium, they log no episode.
     "cleanrl": [
         TORCH,

@@ -11,6 +11,7 @@ from typing import Any
 SEEDS = 5
 CALIBRATION = "calibration-"  # before the name of a healthy training: other seeds, for the limits
 FIRST_OF_CALIBRATION = 100
+FIRST_OF_DEFAULTS, SEEDS_OF_DEFAULTS = 200, 10
 HELD_OUT_ENV = "Acrobot-v1"  # no limit comes from it
 
 
@@ -117,6 +118,18 @@ HEALTHY = (
     Training("example-a2c", "A2C", "CartPole-v1", 25_000, num_envs=4, log_interval=100),
     Training("example-dqn", "DQN", "CartPole-v1", 10_000, log_interval=4),
     Training("example-sac", "SAC", "Pendulum-v1", 10_000, log_interval=4),
+)
+
+# What ENV-BELOW compares with: the library's own defaults, where all seeds learn with them.
+DEFAULTS = (
+    Training("default-ppo-CartPole", "PPO", "CartPole-v1", 60_000, num_envs=4),
+    Training("default-a2c-CartPole", "A2C", "CartPole-v1", 120_000, num_envs=8, log_interval=10),
+    Training("default-a2c-Acrobot", "A2C", "Acrobot-v1", 200_000, num_envs=16, log_interval=10),
+    Training("default-ppo-Acrobot", "PPO", "Acrobot-v1", 120_000, num_envs=4),
+    Training("default-sac-Pendulum", "SAC", "Pendulum-v1", 8_000, every=100),
+    Training("default-td3-Pendulum", "TD3", "Pendulum-v1", 8_000, every=100),
+    Training("default-ppo-InvertedPendulum", "PPO", "InvertedPendulum-v5", 80_000, num_envs=4),
+    Training("default-ppo-LunarLander", "PPO", "LunarLander-v3", 500_000, num_envs=8),
 )
 
 _CARTPOLE, _ACROBOT, _ACTOR_CRITIC = "ppo-CartPole", "ppo-Acrobot", "a2c-Acrobot"
@@ -298,7 +311,7 @@ def faulty() -> Iterator[tuple[Fault, Training]]:
 def find(name: str) -> tuple[Fault | None, Training]:
     """Return the fault and the training of a name such as `obs-tiny@ppo-CartPole`."""
     fault, _, of = name.removeprefix(CALIBRATION).rpartition("@")
-    training = next(one for one in HEALTHY if one.name == of)
+    training = next(one for one in (*HEALTHY, *DEFAULTS) if one.name == of)
     return (next(one for one in FAULTS if one.name == fault) if fault else None), training
 
 
@@ -306,7 +319,16 @@ def names() -> list[str]:
     """Return the names of all runs: those that faults are compared with come first."""
     broken = [f"{fault.name}@{of.name}" for fault, of in faulty()]
     rest = [one.name for one in HEALTHY[len(BASES) :]]
-    return [*(one.name for one in BASES), *calibration(), *broken, *rest]
+    defaults = [one.name for one in DEFAULTS]
+    return [*(one.name for one in BASES), *calibration(), *broken, *rest, *defaults]
+
+
+def seeds_of(name: str) -> range:
+    """Return the seeds of a run: healthy ones that set limits have seeds of their own."""
+    if any(one.name == name for one in DEFAULTS):
+        return range(FIRST_OF_DEFAULTS, FIRST_OF_DEFAULTS + SEEDS_OF_DEFAULTS)
+    first = FIRST_OF_CALIBRATION if name.startswith(CALIBRATION) else 0
+    return range(first, first + SEEDS)
 
 
 def calibration() -> list[str]:

@@ -1,6 +1,6 @@
 """Train one run of Stable-Baselines3 by its name, a seed after the other, into a folder.
 
-    python benchmarks/faults/peers/sb3_train.py NAME FOLDER [--share 0.1] [--seeds 5]
+    python benchmarks/faults/peers/sb3_train.py NAME FOLDER [--share 0.1] [--seeds 3]
 
 Each seed gets a folder with the library's own `progress.csv`, another with the files of its
 Monitors beside it, and the callback's `doctor.csv`. `returns.json` gets the mean true return of the
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from sb3_breaks import BREAKS, Break
-from sb3_faults import CALIBRATION, FIRST_OF_CALIBRATION, SEEDS, Fault, Training, find
+from sb3_faults import Fault, Training, find, seeds_of
 
 from backflip.doctor.sb3 import BaseCallback, DoctorCallback, torch
 
@@ -99,12 +99,11 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--share", type=float, default=1.0, help="of the budget")
-    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--seeds", type=int, help="only so many")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     fault, of = find(arguments.name)
-    first = FIRST_OF_CALIBRATION if arguments.name.startswith(CALIBRATION) else 0
-    seeds = range(first, first + arguments.seeds)
+    seeds = seeds_of(arguments.name)[: arguments.seeds]
     returns = [train(fault, of, seed, arguments.folder, arguments.share) for seed in seeds]
     (arguments.folder / "returns.json").write_text(json.dumps(returns), encoding="utf-8")
 

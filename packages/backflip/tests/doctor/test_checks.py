@@ -25,7 +25,12 @@ from backflip.doctor.check import Running
 from backflip.doctor.checks.values import mean_value
 from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, rank, run_check
 from backflip.doctor.errors_of_means import error_of_change, overlap
-from backflip.doctor.healthy_returns import PATIENCE, PATIENCE_WITH_OTHERS, healthy_returns
+from backflip.doctor.healthy_returns import (
+    PATIENCE,
+    PATIENCE_WITH_OTHERS,
+    HealthyReturn,
+    healthy_returns,
+)
 from backflip.doctor.log import ITERATIONS, Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
 from backflip.doctor.report import in_words
@@ -339,7 +344,7 @@ def test_long_and_short_episodes_count_by_their_length():
 
 def test_a_low_return_counts_in_known_environments_and_when_healthy_runs_have_learnt():
     check, low = BY_ID["ENV-BELOW"], SAMPLES["ENV-BELOW"].broken
-    needed = healthy_returns()["CartPole-v1"]["ppo"].env_steps
+    needed = healthy_returns()["backflip"]["CartPole-v1"]["ppo"].env_steps
     found, theirs = run_check(check, low), run_check(check, replace(low, library="sb3"))
     assert found is not None
     assert found.x[0] >= PATIENCE * needed > found.x[0] - 1000
@@ -379,10 +384,23 @@ def test_the_first_greedy_actions_of_dqn_may_be_worse_than_random():
 
 
 def test_what_healthy_runs_reach_is_plausible():
-    for env, by_algorithm in healthy_returns().items():
-        for algorithm, one in by_algorithm.items():
-            assert one.untrained < one.reached, (env, algorithm)
-            assert one.env_steps > 0, (env, algorithm)
+    for library, by_env in healthy_returns().items():
+        for env, by_algorithm in by_env.items():
+            for algorithm, one in by_algorithm.items():
+                assert one.untrained < one.reached, (env, algorithm)
+                assert one.env_steps > 0, (env, algorithm)
+                assert (one.updates > 0) == (library == "sb3"), (env, algorithm)
+
+
+def test_with_other_numbers_of_environments_updates_count_too(monkeypatch):
+    """Twice as many environments make half of the updates in as many env steps."""
+    known = {"sb3": {"CartPole-v1": {"ppo": HealthyReturn(22.1, 500.0, 20_000, 40.0)}}}
+    monkeypatch.setattr("backflip.doctor.healthy_returns.healthy_returns", lambda: known)
+    check = BY_ID["ENV-BELOW"]
+    for updates, first in ((100 * T, 60_000.0), (400 * T, 30_000.0), (50 * T, None)):
+        of = log("ppo", episode_return_mean=30.0 + T, sb3_updates=updates)
+        found = run_check(check, replace(of, library="sb3", env="CartPole-v1"))
+        assert (found and found.x[0]) == first
 
 
 def test_medians_windows_and_extremes():

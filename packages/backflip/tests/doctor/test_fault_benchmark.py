@@ -25,6 +25,7 @@ LISTS = [module_at(f"benchmarks/faults/peers/{name}_faults.py") for name in ("sb
 def test_faults_name_known_causes_and_trainings(faults: Any) -> None:
     broken, names = list(faults.faulty()), faults.names()
     limits = faults.calibration() if hasattr(faults, "calibration") else []
+    limits += getattr(faults, "DEFAULTS", ())
     assert len(set(names)) == len(names) == len(faults.HEALTHY) + len(broken) + len(limits)
     for fault, training in broken:
         found, of = faults.find(f"{fault.name}@{training.name}")
@@ -37,7 +38,10 @@ def test_no_limit_comes_from_the_environment_or_the_seeds_that_are_reported() ->
     runs = [LISTS[0].find(name) for name in LISTS[0].calibration()]
     assert all(fault is None for fault, _ in runs)
     assert LISTS[0].HELD_OUT_ENV not in {training.env for _, training in runs}
-    assert LISTS[0].FIRST_OF_CALIBRATION >= LISTS[0].SEEDS
+    seeds = [LISTS[0].seeds_of(name) for name in ("ppo-CartPole", "calibration-ppo-CartPole")]
+    seeds.append(LISTS[0].seeds_of("default-ppo-CartPole"))
+    assert list(map(len, seeds)) == [5, 5, 10]
+    assert len(set().union(*seeds)) == 20
 
 
 def test_edits_of_cleanrl_hold_no_whole_lines() -> None:

@@ -147,6 +147,8 @@ def test_a_learner_that_exits_is_a_failure(monkeypatch, capsys, method):
         ({"value": lambda *_: None}, r"`value\(obs\)` .* got None"),
         ({"act": lambda *_: np.zeros((3, 5))}, r"`act\(obs\)` .* array of shape \(3, 5\)"),
         ({"act": lambda *_: "left"}, r"`act\(obs\)` .* got 'left'"),
+        ({"act": lambda *_: 7}, r"must return an action of Discrete\(\d+\), got 7"),
+        ({"act": lambda *_: 0.5}, r"must return an action of Discrete\(\d+\), got 0.5"),
     ],
 )
 def test_a_learner_that_lacks_something_gives_a_sentence(monkeypatch, parts, says):
@@ -171,7 +173,7 @@ def test_values_that_are_not_finite_are_named(monkeypatch, capsys, bad, word):
 
 
 def test_a_learner_without_values_is_not_praised_for_them(monkeypatch, capsys):
-    name = idle(monkeypatch, value=None, act=lambda _, obs: 1)
+    name = idle(monkeypatch, value=None, act=lambda *_: 0)
     assert main(["probe", name, "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     by_id = {one["probe"]: one["passed"] for one in document["probes"]}

@@ -1,21 +1,25 @@
 """What healthy runs reach in known environments, and how many env steps they need for it.
 
-`healthy_returns.json` holds, for each environment and algorithm, what ten seeds of ours with
+`healthy_returns.json` holds, for each library, environment and algorithm, what ten seeds with
 default settings did. `benchmarks/faults/healthy_returns.py` measures it.
 """
 
 import json
+import math
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, final
 
+import numpy as np
+
 from backflip.doctor.log import Log
 
 FILE = Path(__file__).with_name("healthy_returns.json")
 PATIENCE = 1.5  # times the env steps of the slowest healthy seed
-PATIENCE_WITH_OTHERS = 4.0  # the same for other libraries: their defaults may need more env steps
+PATIENCE_WITH_OTHERS = 4.0  # the same where only ours were measured: defaults differ
 _PREFIX = "gymnasium:"  # the same environments, by Gymnasium's own code
+_COUNTS_UPDATES = "sb3_updates"
 
 
 @final
@@ -26,31 +30,48 @@ class HealthyReturn(NamedTuple):
         untrained: mean return of the untrained policy.
         reached: median of the returns in the end.
         env_steps: until the slowest seed was half of the way from `untrained` to `reached`.
+        updates: the updates until then, as Stable-Baselines3 counts them; 0 if not known.
     """
 
     untrained: float
     reached: float
     env_steps: float
+    updates: float = 0.0
 
 
 @cache
-def healthy_returns() -> Mapping[str, Mapping[str, HealthyReturn]]:
-    """Return the shipped measurements: by environment, then by algorithm."""
+def healthy_returns() -> Mapping[str, Mapping[str, Mapping[str, HealthyReturn]]]:
+    """Return the shipped measurements: by library, then environment, then algorithm."""
     loaded = json.loads(FILE.read_text(encoding="utf-8"))
     return {
-        env: {algorithm: HealthyReturn(*values) for algorithm, values in by_algorithm.items()}
-        for env, by_algorithm in loaded.items()
+        library: {
+            env: {algorithm: HealthyReturn(*values) for algorithm, values in by_algorithm.items()}
+            for env, by_algorithm in by_env.items()
+        }
+        for library, by_env in loaded.items()
     }
 
 
 def healthy_return(log: Log) -> HealthyReturn | None:
     """Return what healthy runs like that of a log reach; None if such runs were not measured."""
+    found = _measured_in("sb3", log) if log.has(_COUNTS_UPDATES) else None
+    return found or _measured_in("backflip", log)
+
+
+def _measured_in(library: str, log: Log) -> HealthyReturn | None:
     if log.teaches or log.env_args or log.env is None or log.algorithm is None:
         return None
-    return healthy_returns().get(log.env.removeprefix(_PREFIX), {}).get(log.algorithm)
+    by_env = healthy_returns().get(library, {})
+    return by_env.get(log.env.removeprefix(_PREFIX), {}).get(log.algorithm)
 
 
 def patience(log: Log, healthy: HealthyReturn) -> float:
-    """Return the env steps before which a low return means nothing."""
-    is_ours = log.library == "backflip"
-    return healthy.env_steps * (PATIENCE if is_ours else PATIENCE_WITH_OTHERS)
+    """Return the env steps before which a low return means nothing.
+
+    A training with more environments makes fewer updates in as many env steps: both count.
+    """
+    if not healthy.updates:
+        return healthy.env_steps * (PATIENCE if log.library == "backflip" else PATIENCE_WITH_OTHERS)
+    counted = log.signals[_COUNTS_UPDATES]
+    enough = counted.x[np.nan_to_num(counted.y) >= PATIENCE * healthy.updates]
+    return max(PATIENCE * healthy.env_steps, float(enough[0]) if len(enough) else math.inf)

@@ -2,6 +2,7 @@
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -186,19 +187,26 @@ def _fine(diagnosis: Diagnosis) -> str:
 
 
 def _open(diagnosis: Diagnosis) -> str:
-    lines = _unknown(diagnosis.log.unknown)
-    missing = [*dict.fromkeys(name for one in diagnosis.unchecked for name in one.missing)]
-    if missing:
-        shown = missing if diagnosis.can_tell else missing[:MOST_NAMES]
-        lines.append("not logged, and needed for more checks (in brackets: how to log it)")
-        lines += [f"  {name}: {SIGNALS[name].text} ({SIGNALS[name].how})" for name in shown]
-        more = len(missing) - len(shown)
-        lines += [f"  and {more} more: backflip doctor --list shows all"] if more else []
+    lines = [*_unknown(diagnosis.log.unknown), *_missing(diagnosis)]
     others = [one for one in diagnosis.unchecked if not one.missing]
     for why in dict.fromkeys(one.why for one in others):
         ids = ", ".join(one.check.id for one in others if one.why == why)
         lines.append(f"not checked, {why}: {ids}")
     return "\n".join(lines)
+
+
+def _missing(diagnosis: Diagnosis) -> list[str]:
+    """Return lines about signals that are not logged; those that most checks need come first."""
+    wanted = Counter(name for one in diagnosis.unchecked for name in one.missing)
+    if not wanted:
+        return []
+    lines = ["not logged, and needed for more checks (in brackets: how to log it)"]
+    if diagnosis.log.library == "sb3":
+        lines.append("  DoctorCallback of backflip.doctor.sb3 logs what the algorithm computes")
+    for name, _ in wanted.most_common(MOST_NAMES):
+        lines.append(f"  {name}: {SIGNALS[name].text} ({SIGNALS[name].how})")
+    more = len(wanted) - MOST_NAMES
+    return [*lines, f"  and {more} more: backflip doctor --list shows all"] if more > 0 else lines
 
 
 def _unknown(names: Sequence[str]) -> list[str]:

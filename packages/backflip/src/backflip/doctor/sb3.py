@@ -73,6 +73,8 @@ LOGGED = {  # values of Stable-Baselines3's own log with our meaning, and their 
     "train/ent_coef": ("temperature", 1.0),
     "train/critic_loss": ("q_loss", 1.0),
     "rollout/exploration_rate": ("epsilon", 1.0),
+    "train/n_updates": ("sb3_updates", 1.0),
+    "eval/mean_reward": ("evaluation_return", 1.0),
 }
 NAMES = (
     *("env_steps", "seconds", "first_ratio_error", "entropy", "entropy_max"),

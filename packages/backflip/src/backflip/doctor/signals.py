@@ -20,6 +20,10 @@ SIGNALS: Mapping[str, Meaning] = {
     "episode_return_mean": Meaning(
         "mean undiscounted return of the episodes that ended", "wrap the environment in a Monitor"
     ),
+    "sb3_updates": Meaning(
+        "`train/n_updates` of Stable-Baselines3: gradient steps so far, of PPO and A2C epochs",
+        "its progress.csv has it",
+    ),
     "evaluation_return": Meaning(
         "mean return of test episodes, which do not train", "log it after each evaluation"
     ),

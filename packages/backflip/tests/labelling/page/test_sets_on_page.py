@@ -161,3 +161,22 @@ def test_a_page_that_waits_for_its_first_set_has_no_buttons_of_comparisons(
     page.wait_for_selector("html[data-shows=waiting]")
     expect(page.locator("#answers")).to_be_hidden()
     expect(page.locator("#marks")).to_be_visible()
+
+
+def test_the_list_of_keys_has_only_those_of_the_question(
+    ranking: Server, rating: Server, open_page: Open
+) -> None:
+    """The keys 1 to 3 set the speed for pairs, and answer about sets."""
+    said: dict[str, str] = {}
+    for kind, server in (("rank", ranking), ("rate", rating)):
+        page, _ = opened(open_page, server, f"{kind}-reader")
+        press(page, "?")
+        expect(page.locator("#keys")).to_be_visible()
+        said[kind] = page.inner_text("#keys")
+    for text in said.values():
+        assert "left clip is better" not in text
+        assert "slow (half)" not in text
+        assert "shown twice" not in text
+        assert text.count("1 … 9") == 1
+    assert "the best first" in said["rank"]
+    assert "1 is worst, 9 best" in said["rate"]

@@ -90,7 +90,9 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
         "eval/success_rate": Meaning("", f"{_EVALUATED}, of `EvalCallback`"),
         "time/iterations": Meaning("", "rollouts so far"),
         "time/episodes": Meaning("", "episodes that ended so far"),
-        "train/n_updates": Meaning("", "gradient steps so far; of PPO and A2C, epochs"),
+        "train/n_updates": Meaning(
+            "", "gradient steps so far; of PPO and A2C, epochs", like="sb3_updates"
+        ),
         "train/ent_coef_loss": Meaning("", "loss of log α, of SAC"),
         "train/clip_range": Meaning("", "a setting"),
         "train/std": Meaning("", "mean of exp(log_std) over the actions"),

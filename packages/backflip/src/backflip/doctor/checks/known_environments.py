@@ -103,7 +103,7 @@ CHECKS = (
         "the return stays far below what healthy runs reach",
         "best return as a share of the way from the untrained policy to what ten healthy seeds "
         "reach in this environment, after 1.5 times the env steps that the slowest of them needs "
-        "for half of it (4 times in other libraries)",
+        "for half of it (4 times in libraries that were not measured)",
         _share_of_healthy,
         ("episode_return_mean",),
         "below",

@@ -4,6 +4,7 @@ import math
 import time
 from typing import Any, NamedTuple, final
 
+import gymnasium
 import numpy as np
 
 from backflip.core.user_code import find_object
@@ -73,13 +74,15 @@ class _Asked(NamedTuple):
 def _asked(make: MakeLearner, factory: str, seed: int, probe: Probe, env_steps: int) -> _Asked:
     # Also a learner that calls `sys.exit`: it would end the probes with its own status.
     try:
-        learner = make(AsGymnasium(probe.env), seed)
+        env = AsGymnasium(probe.env)
+        learner = make(env, seed)
         discount = _checked(learner, factory)
         learner.learn(env_steps)
         shown = [np.asarray(obs, np.float32) for obs in probe.shown]
         value = getattr(learner, "value", None)
         values = None if value is None else [_one(value(obs), "value") for obs in shown]
-        return _Asked(values, [_one(learner.act(obs), "act") for obs in shown], discount)
+        actions = [_action(learner.act(obs), env.action_space) for obs in shown]
+        return _Asked(values, actions, discount)
     except UserFacingError:
         raise
     except (Exception, SystemExit) as error:
@@ -120,6 +123,21 @@ def _kind(learner: Any, name: str) -> str:
     if learner is None:
         return "None in place of a learner"
     return shown(getattr(learner, name)) if hasattr(learner, name) else "none"
+
+
+def _action(found: Any, space: gymnasium.Space[Any]) -> float:
+    """Return what the learner does, as a number.
+
+    Raises:
+        UserFacingError: it is not one number, or no action of the environment.
+    """
+    action = _one(found, "act")
+    is_choice = isinstance(space, gymnasium.spaces.Discrete) and math.isfinite(action)
+    if is_choice and not (action.is_integer() and space.contains(int(action))):
+        raise UserFacingError(
+            f"`act(obs)` of the learner must return an action of {space}, got {action:g}"
+        )
+    return action
 
 
 def _one(found: Any, method: str) -> float:
