@@ -643,6 +643,23 @@ def test_the_loss_of_stable_baselines3_is_that_of_its_algorithm(tmp_path):
     assert falls.setting("clip_range") is None
 
 
+def test_evaluations_that_fall_late_are_dated_so(tmp_path):
+    """They follow the training for 60 % of it."""
+    rows = {"rollout/ep_rew_mean": lambda s: 20 + 100 * s}
+    rows["eval/mean_reward"] = lambda s: 20 + 100 * s * (s < 0.6)
+    (found,) = diagnose(only(sb3(tmp_path / "PPO_1", **rows))).findings
+    assert found.check.id == "ENV-EVALGAP"
+    assert 0.6e6 < found.since < 0.75e6
+
+
+def test_evaluations_that_become_nan_are_found_and_empty_cells_are_not(tmp_path):
+    rows = {"rollout/ep_rew_mean": lambda s: 20 + 100 * s}
+    for name, other, found in (("1", math.nan, True), ("2", "", False)):
+        rows["eval/mean_reward"] = lambda s, other=other: 20 + 100 * s if s < 0.5 else other
+        ids = [m.check.id for m in diagnose(only(sb3(tmp_path / name, **rows))).findings]
+        assert ("NN-NAN" in ids) == found
+
+
 def test_a_learning_rate_that_stays_is_a_setting(tmp_path):
     assert (
         only(sb3(tmp_path / "1", **{"train/learning_rate": 1e-3})).setting("learning_rate") == 1e-3

@@ -28,6 +28,7 @@ LOG_FINITE_RETURNS = (
     *("sb3", "cleanrl", "monitor", "rsl_rl", "skrl", "rl_games", "spinup"),
     *("sample_factory", "torchrl", "dopamine"),
 )
+RETURNS = ("episode_return_mean", "evaluation_return")
 _GRADIENTS = ("grad_norm", "critic_grad_norm", "value_grad_norm")
 _KARPATHY = "A. Karpathy, Building makemore: log10 of updates over parameters is near -3"
 _TOO_LARGE = {"steps-too-large": 0.7, "reward-scale": 0.4, "value-targets": 0.3}
@@ -39,7 +40,7 @@ def _not_finite(log: Log) -> Running | None:
     NaNs before the first number stand for a value that there is not yet. They count if no number
     follows in the first 20 % of the budget.
     """
-    returns = ("episode_return_mean",) if log.library in LOG_FINITE_RETURNS else ()
+    returns = RETURNS if log.library in LOG_FINITE_RETURNS else ()
     found = [log.signals[name] for name in (*ALWAYS_FINITE, *returns) if log.has(name)]
     if not found and not log.has("episode_return_mean"):
         return None

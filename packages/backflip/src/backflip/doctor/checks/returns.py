@@ -112,10 +112,11 @@ def _first(log: Log, signal: Signal) -> float:
 def _evaluated(log: Log) -> Running | None:
     """Return the share of the rise of the training's return that evaluations show.
 
-        median over u of (E(u) - R_0) / (R(u) - R_0)
+        median over the last k evaluations u of (E(u) - R_0) / (R(u) - R_0)
 
     E is the return of evaluations, R that of the training, R_0 its first values. u are the
-    evaluations at which the training has most of its rise. None if there are less than five.
+    evaluations at which the training has most of its rise, and k is a quarter of their number, at
+    least five. None if there are fewer.
     """
     trained, evaluated = log.signals["episode_return_mean"], log.signals["evaluation_return"]
     found = smoothed(log, trained, 0.05)
@@ -124,13 +125,15 @@ def _evaluated(log: Log) -> Running | None:
         return None
     first = _first(log, trained)
     most = np.fmax.reduce(found.value) - first
-    known = evaluated.x[np.isfinite(evaluated.y)]
-    reached = np.interp(known, found.x, found.value) - first
-    late = (reached > MOST * most) & (known >= found.x[0])
-    if late.sum() < FEWEST_EVALUATIONS:
+    known = np.isfinite(evaluated.y) & (evaluated.x >= found.x[0])
+    reached = np.interp(evaluated.x[known], found.x, found.value) - first
+    late = reached > MOST * most
+    shares = (evaluated.y[known][late] - first) / reached[late]
+    count = max(FEWEST_EVALUATIONS, len(shares) // 4)
+    if len(shares) < count:
         return None
-    shares = (evaluated.y[np.isfinite(evaluated.y)][late] - first) / reached[late]
-    return Running(known[late], np.full(int(late.sum()), float(np.median(shares))))
+    windows = np.lib.stride_tricks.sliding_window_view(shares, count)
+    return Running(evaluated.x[known][late][count - 1 :], np.median(windows, axis=1))
 
 
 def _returns_equal(log: Log) -> Running | None:
@@ -312,8 +315,8 @@ CHECKS = (
     Check(
         "ENV-EVALGAP",
         "evaluations do not show what the training learned",
-        "median share of the rise of the training's return that evaluations have, where the "
-        "training has at least half of its rise",
+        "share of the rise of the training's return that evaluations have, where the training has "
+        "at least half of its rise: the median of a quarter of them",
         _evaluated,
         ("episode_return_mean", "evaluation_return"),
         "below",
