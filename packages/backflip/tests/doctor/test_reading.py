@@ -649,7 +649,7 @@ def test_evaluations_that_fall_late_are_dated_so(tmp_path):
     rows["eval/mean_reward"] = lambda s: 20 + 100 * s * (s < 0.6)
     (found,) = diagnose(only(sb3(tmp_path / "PPO_1", **rows))).findings
     assert found.check.id == "ENV-EVALGAP"
-    assert 0.6e6 < found.since < 0.75e6
+    assert 0.6e6 < found.since < 0.8e6  # half of what it looks at is below then
 
 
 def test_evaluations_that_become_nan_are_found_and_empty_cells_are_not(tmp_path):
