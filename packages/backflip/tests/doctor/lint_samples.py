@@ -319,6 +319,23 @@ def collect(env, agent):
     done = term or trunc
     agent.mem.append((obs, 0, reward, obs, done))  # here
 """,
+        """
+import gymnasium as gym
+def has_ended(result):
+    return result[2] or result[3]
+def collect(env, memory, policy, obs):
+    result = env.step(policy(obs))
+    over = has_ended(result)
+    memory.push(obs, result[1], result[0], 1.0 - float(over))
+    return result[0]
+def targets(critic, rewards, next_obs, alive, gamma):
+    return rewards + gamma * alive * critic(next_obs)
+def train(env, memory, policy, critic, obs, gamma):
+    result = env.step(policy(obs))
+    over = has_ended(result)
+    alive = 1.0 - float(over)
+    return result[1] + gamma * alive * critic(result[0])  # here
+""",
     ],
     "L02": [
         """
@@ -385,6 +402,13 @@ def main():
     environment = gym.make("CartPole-v1")
     play(policy, environment)
     play(policy, env=gym.make("Pendulum-v1"))
+""",
+        """
+import gymnasium as gym
+env = gym.make("CartPole-v1")
+obs, info = env.reset()
+result = env.step(0)
+obs, reward, over, info = result  # here
 """,
     ],
     "L04": [
@@ -600,6 +624,20 @@ def step(model, state, next_state, action, reward, gamma):
     variables = model.trainable_variables
     return tape.gradient(loss, variables)
 """,
+        """
+import torch
+class Agent:
+    def backup(self, reward, successor, alive, gamma):
+        _, value = self.net(successor)
+        return reward + gamma * alive * value  # here
+    def update(self, obs, reward, successor, alive, gamma):
+        policy, value = self.net(obs)
+        error = self.backup(reward, successor, alive, gamma) - value
+        loss = error.pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+""",
     ],
     "L06": [
         """
@@ -769,6 +807,13 @@ def loss(obs, advantages, idx):
     predicted = critic(obs[idx])
     return (predicted - target[idx]).pow(2).mean()  # here
 """,
+        """
+import torch
+def update(net, target_net, buffer, gamma):
+    rewards = torch.as_tensor(buffer.rewards).unsqueeze(-1)
+    best = target_net(buffer.next_obs).max(1)[0]
+    return rewards + gamma * best  # here
+""",
     ],
     "L07": [
         """
@@ -838,6 +883,13 @@ class Agent:
         self.critic_steps.step()
         losses[1].backward()
         self.actor_steps.step()  # here
+""",
+        """
+import torch
+def update(critic_loss, optim_critic):
+    optim_critic.zero_grad()
+    optim_critic.step()  # here
+    critic_loss.backward()
 """,
     ],
     "L08": [
@@ -1099,6 +1151,53 @@ def loss(net, clips, answers):
     predicted = net(clips).sigmoid()
     return criterion(predicted, answers)  # here
 """,
+        """
+import torch
+from torch import nn
+class Cloner(nn.Module):
+    def __init__(self, size, actions):
+        super().__init__()
+        self.body = nn.Linear(size, actions)
+        self.last = nn.Softmax(dim=-1)
+    def forward(self, obs):
+        return self.last(self.body(obs))
+def train(obs, actions):
+    model = Cloner(4, 2)
+    criterion = nn.CrossEntropyLoss()
+    return criterion(model(obs), actions)  # here
+""",
+        """
+import torch.nn.functional as F
+from torch import nn
+from torch.distributions import Categorical
+class ActorCritic(nn.Module):
+    def forward(self, obs):
+        x = F.relu(self.body(obs))
+        scores = F.softmax(self.actor(x), dim=-1)
+        return scores, self.critic(x)
+def act(obs):
+    model = ActorCritic()
+    scores, value = model(obs)
+    return Categorical(logits=scores).sample()  # here
+""",
+        """
+import optax
+from flax import linen as nn
+class Imitator(nn.Module):
+    actions: int
+    @nn.compact
+    def __call__(self, x):
+        return nn.softmax(nn.Dense(self.actions)(x))
+def loss(state, params, obs, actions):
+    out = state.apply_fn(params, obs)
+    return optax.softmax_cross_entropy_with_integer_labels(out, actions).mean()  # here
+""",
+        """
+import torch
+from torch import nn
+def loss(scores, actions):
+    return nn.CrossEntropyLoss()(torch.softmax(scores, -1), actions)  # here
+""",
     ],
     "L10": [
         """
@@ -1206,6 +1305,18 @@ def make_q(n_actions):
     ])
     return q_model
 """,
+        """
+from torch import nn
+class QNetwork(nn.Module):
+    def __init__(self, size, n):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Linear(size, 64), nn.ReLU(), nn.Linear(64, n),
+            nn.ReLU(),  # here
+        )
+    def forward(self, obs):
+        return self.net(obs)
+""",
     ],
     "L11": [
         """
@@ -1269,6 +1380,23 @@ def act(q, obs, env):
     with torch.no_grad():
         a = q(obs).max().item()  # here
     return env.step(int(a))
+""",
+        """
+import numpy as np
+def pick(table, state, rng, share):
+    if rng.random() < share:
+        return int(rng.integers(table.shape[1]))
+    values = table[state]
+    return int(values.max())  # here
+""",
+        """
+def greedy(net, obs):
+    scores = net(obs)
+    best = scores.max(1)[0]
+    return int(best.item())
+def evaluate(net, env, obs):
+    chosen = greedy(net, obs)
+    return env.step(chosen)  # here
 """,
     ],
     "L12": [
@@ -1377,6 +1505,29 @@ class Agent:
     def decay(self):
         self.epsilon /= 0.99  # here
 """,
+        """
+def exploration_rate(args, frame):
+    progress = min(1.0, frame / args.frames)
+    return args.end_e + (args.start_e - args.end_e) * progress  # here
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Agent:
+    def __init__(self, table):
+        self.table, self.rng = table, np.random.default_rng(0)
+        self.epsilon = 1.0
+    def act(self, state):
+        if self.rng.random() < self.epsilon:  # here
+            return int(self.rng.integers(4))
+        return int(self.table[state].argmax())
+    def anneal(self):
+        self.epsilon = max(0.02, self.epsilon * 0.99)
+env = gym.make("FrozenLake-v1")
+agent = Agent(np.zeros((16, 4)))
+state, info = env.reset()
+env.step(agent.act(state))
+""",
     ],
     "L13": [
         """
@@ -1478,6 +1629,25 @@ def update(buffer, gamma, values, weights):
     rewards = (rewards - rewards.mean()) / (rewards.std() + 1e-7)  # here
     return rewards + gamma * values * weights
 """,
+        """
+import gymnasium as gym
+class Standardiser(gym.RewardWrapper):
+    def reward(self, reward):
+        self.stats.push(reward)
+        return (reward - self.stats.mu) / self.stats.sd  # here
+""",
+        """
+import numpy as np
+def scaled(signal):
+    values = np.asarray(signal, dtype=np.float32)
+    return (values - values.mean()) / (values.std() + 1e-7)  # here
+def learn(rewards, gamma):
+    signal = scaled(rewards)
+    total = 0.0
+    for one in signal[::-1]:
+        total = one + gamma * total
+    return total
+""",
     ],
     "L15": [
         """
@@ -1506,6 +1676,15 @@ venv = VecNormalize(DummyVecEnv([make]))
 model = PPO("MlpPolicy", venv)
 test_env = gym.make("Hopper-v5")
 evaluate_policy(model, test_env)  # here
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+def report(envs, model, statistics):
+    envs = VecNormalize.load(statistics, envs)  # here
+    envs.norm_reward = False
+    return evaluate_policy(PPO.load(model), envs)
 """,
     ],
     "L16": [
@@ -1552,6 +1731,13 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--env-id", "-e", default="ALE/Pong-v5")
 args = parser.parse_args()
 env = AtariPreprocessing(gym.make(args.env_id))  # here
+""",
+        """
+import gymnasium as gym
+from gymnasium.wrappers import AtariPreprocessing
+def make(game):
+    env = gym.make(f"ALE/{game}-v5")
+    return AtariPreprocessing(env, frame_skip=4)  # here
 """,
     ],
     "L17": [
@@ -1774,6 +1960,20 @@ def build(n):
     body = nn.Sequential(nn.Linear(n, 64), nn.ReLU(), nn.Linear(64, 2))
     return {"q": body, "q_slow": body, "n": n}  # here
 """,
+        """
+import torch
+class Trainer:
+    def __init__(self, net):
+        lagging = net
+        self.live, self.lagging = net, lagging
+    def refresh(self):
+        self.lagging.load_state_dict(self.live.state_dict())  # here
+""",
+        """
+import optax
+def update(state, params):
+    return optax.incremental_update(state.slow, params, step_size=0.005)  # here
+""",
     ],
     "L21": [
         """
@@ -1843,6 +2043,14 @@ def by_env(rewards, gamma):
             kept.append(R)
     return out, kept, np.std(kept)
 """,
+        """
+def to_go(gains, discount):
+    total, out = 0.0, []
+    for gain in gains:
+        total = gain + discount * total  # here
+        out.append(total)
+    return out
+""",
     ],
     "L22": [
         """
@@ -1865,6 +2073,15 @@ import gymnasium as gym
 class Args:
     gamma: float = 0.9
 env = gym.wrappers.NormalizeReward(gym.make("Hopper-v5"))  # here
+""",
+        """
+import argparse
+from gymnasium.wrappers import NormalizeReward
+parser = argparse.ArgumentParser()
+parser.add_argument("--gamma", type=float, default=0.995)
+args = parser.parse_args()
+def make(env):
+    return NormalizeReward(env, gamma=0.95)  # here
 """,
     ],
     "L23": [
@@ -2570,6 +2787,16 @@ def update(q, optimizer, batch, gamma):
     loss.backward()
     optimizer.step()
 """,
+        """
+from torch.distributions import Normal
+class Actor:
+    def evaluate(self, obs, act):
+        return Normal(self.mean(obs), 1.0).log_prob(act).sum(-1).detach()
+def loss(actor, obs, act, weight):
+    logp = actor.evaluate(obs, act)
+    policy_loss = -(logp * weight).mean()  # here
+    return policy_loss
+""",
     ],
     "L48": [
         """
@@ -3255,6 +3482,17 @@ def train(env, agent, replay, q, gamma):
         target = r + gamma * (1 - terminal) * q(s2).amax(1)
         agent.learn(s, a, target)
 """,
+        """
+def has_ended(result):
+    return result[2] or result[3]
+def train(env, policy, critic, obs, gamma):
+    result = env.step(policy(obs))
+    over = has_ended(result)
+    if over:
+        env.reset()
+    alive = 1.0 - float(result[2])
+    return result[1] + gamma * alive * critic(result[0])
+""",
     ],
     "L02": [
         """
@@ -3560,6 +3798,21 @@ def train(model, s, r, s2, gamma):
         loss = tf.reduce_mean(tf.square(target - q))
     return tape.gradient(loss, model.trainable_variables)
 """,
+        """
+import torch
+class Agent:
+    @torch.no_grad()
+    def backup(self, reward, successor, alive, gamma):
+        _, value = self.net(successor)
+        return reward + gamma * alive * value
+    def update(self, obs, reward, successor, alive, gamma):
+        policy, value = self.net(obs)
+        error = self.backup(reward, successor, alive, gamma) - value
+        loss = error.pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+""",
     ],
     "L06": [
         """
@@ -3633,7 +3886,7 @@ def learn(obs, rews):
     one = F.mse_loss(critic(obs), rews)
     rew = torch.as_tensor(rews, dtype=torch.float32).view(-1, 1)
     other = F.mse_loss(critic(obs), rew)
-    third = F.mse_loss(critic(obs).squeeze(-1), torch.as_tensor(rews))
+    third = F.mse_loss(critic(obs).squeeze(-1), rews.squeeze(-1))
     return one, other, third
 """,
         """
@@ -3882,6 +4135,12 @@ def train(net, batches, parameters):
         with autograd.context() as context:
             autograd.backward(context, [net(batch).mean()])
             optimizer.step(context)
+""",
+        """
+import torch
+def update(closure, optim):
+    optim.zero_grad()
+    optim.step(closure)
 """,
     ],
     "L08": [
@@ -4419,6 +4678,14 @@ for episode in range(100):
     epsilon = 1.0 / (1.0 + 0.5 * episode)
 epsilon /= 2.0
 """,
+        """
+def exploration_rate(args, frame):
+    progress = min(1.0, frame / args.frames)
+    return args.start_e + (args.end_e - args.start_e) * progress
+def epsilon_at(end, start, frame, frames):
+    left = 1.0 - min(1.0, frame / frames)
+    return end + (start - end) * left
+""",
     ],
     "L13": [
         """
@@ -4576,7 +4843,17 @@ model = PPO("MlpPolicy", venv)
 model.save("policy")
 venv.save("statistics")
 test = VecNormalize.load("statistics", DummyVecEnv([make]))
+test.training = False
 evaluate_policy(model, test)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+def report(envs, model, statistics):
+    envs = VecNormalize.load(statistics, envs)
+    envs.training = False
+    return evaluate_policy(PPO.load(model), envs)
 """,
     ],
     "L16": [
@@ -4978,6 +5255,14 @@ def spread(rewards, gamma):
         kept.append(R)
     return np.std(kept)
 """,
+        """
+def to_go(gains, discount):
+    total, out = 0.0, []
+    for gain in reversed(gains):
+        total = gain + discount * total
+        out.append(total)
+    return out[::-1]
+""",
     ],
     "L22": [
         """
@@ -5007,6 +5292,14 @@ import gymnasium as gym
 class Args:
     gamma: float = 0.9
 env = gym.wrappers.NormalizeReward(gym.make("Hopper-v5"), args.gamma)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize
+HP = {"gamma": 0.9}
+def make(envs):
+    envs = VecNormalize(envs, gamma=HP["gamma"])
+    return PPO("MlpPolicy", envs, **HP)
 """,
     ],
     "L23": [

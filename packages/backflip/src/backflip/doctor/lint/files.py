@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from backflip.doctor.lint.inlining import inlined, place_of
 from backflip.doctor.lint.registry import BY_ID, RULES
 from backflip.doctor.lint.rule import Finding, Rule
 from backflip.doctor.lint.source import Source
@@ -17,6 +18,12 @@ from runshelf.errors import UsageError, UserFacingError, did_you_mean
 
 LARGEST_FILE = 4_000_000  # bytes
 SKIPPED = ("__pycache__", "node_modules", "site-packages", ".git", ".venv", "venv", "build")
+# Rules that also read a program with its small functions put where they are called. Others ask for
+# the calls of a function, which are not there then.
+ACROSS_FUNCTIONS = (
+    *("L01", "L05", "L06", "L09", "L11", "L14", "L19", "L20"),
+    *("L28", "L29", "L33", "L47", "L70"),
+)
 IGNORED = re.compile(r"#\s*rl:\s*ignore\[([^\]]*)\]\s*(\S?)")
 
 
@@ -72,14 +79,23 @@ def lint_text(path: Path, text: str, rules: Iterable[Rule] = RULES) -> list[Find
         source = Source(path, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise UserFacingError(f"`{path}` is not Python that can be read{_why(error)}") from None
-    found = {
-        Finding(rule, path, getattr(hit.node, "lineno", 1), _column(hit.node), hit.seen)
-        for rule in rules
-        for hit in rule.find(source)
-    }
+    chosen = tuple(rules)
+    found = _findings(source, chosen)
+    if (whole := inlined(source)) is not None:
+        known = {(one.rule.id, one.line) for one in found}
+        more = _findings(whole, [one for one in chosen if one.id in ACROSS_FUNCTIONS])
+        found |= {one for one in more if (one.rule.id, one.line) not in known}
     left_out = _ignored(text)
     kept = [one for one in found if one.rule.id not in left_out.get(one.line, ())]
     return sorted(kept, key=lambda one: (one.line, one.column, one.rule.id))
+
+
+def _findings(source: Source, rules: Iterable[Rule]) -> set[Finding]:
+    return {
+        Finding(rule, source.path, *place_of(hit.node), hit.seen)
+        for rule in rules
+        for hit in rule.find(source)
+    }
 
 
 def _why(error: Exception) -> str:
@@ -99,10 +115,6 @@ def _why(error: Exception) -> str:
         f"{said}; this is Python {running}, and newer syntax may be the reason: for a program "
         "of a newer Python, install backflip there, and run backflip lint with it"
     )
-
-
-def _column(node: object) -> int:
-    return int(getattr(node, "col_offset", 0)) + 1
 
 
 def _ignored(text: str) -> dict[int, set[str]]:

@@ -19,6 +19,7 @@ MADE_FROM = ("as_tensor", "tensor", "Tensor", "FloatTensor", "asarray", "array",
 STATES = ("s", "o", "ob", "obs", "state", "states", "observation", "observations")
 NEXT = ("_", "2", "_2", "p", "_p")  # what follows the name of a state in that of the next one
 INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
+LONGEST_CHAIN = 5  # names that are followed to where a value comes from
 KEPT = 2_000  # scopes whose parts are kept: every rule asks for them, file by file
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
 
@@ -316,6 +317,19 @@ def unconverted(node: ast.expr) -> ast.expr:
                 return node
 
 
+def origins(scope: ast.AST, node: ast.expr) -> Iterator[ast.expr]:
+    """Yield what a name stands for, by names that are set once: b, a and x of `b = a`, `a = x`."""
+    for _ in range(LONGEST_CHAIN):
+        node = unconverted(node)
+        yield node
+        if not isinstance(node, ast.Name):
+            return
+        values = [value for target, value, _ in assignments(scope) if written(target) == node.id]
+        if len(values) != 1:
+            return
+        node = values[0]
+
+
 def argument(call: ast.Call, name: str, place: int | None = None) -> ast.expr | None:
     """Return an argument of a call by its name, or by its place; None if it is not given."""
     for one in call.keywords:
@@ -389,7 +403,8 @@ def has_word(name: str, *words: str) -> bool:
 
 def is_discount(name: str) -> bool:
     """Return whether a name is that of a discount."""
-    return has_word(name.rpartition(".")[2], "gamma", "discount") or name == "γ"
+    last = name.rpartition(".")[2]
+    return has_word(last, "gamma", "discount") or name == "γ" or "disc" in last.split("_")
 
 
 def discounts(node: ast.AST) -> bool:
@@ -437,7 +452,7 @@ def is_of_next(node: ast.AST) -> bool:
 def _is_next(name: str) -> bool:
     state, mark = name.rstrip("_2p"), name[len(name.rstrip("_2p")) :]
     return (
-        has_word(name, "next", "prime", "new_")
+        has_word(name, "next", "prime", "new_", "successor")
         or (mark in NEXT and state in STATES)
         or (name.removeprefix("n").lstrip("_") in STATES and name.startswith("n"))
     )

@@ -88,6 +88,9 @@ def given_for(source: Source, function: Function, name: str) -> Iterator[ast.exp
     names = [one.arg for one in parameters(function)]
     place = names.index(name) - (names[0] in ("self", "cls"))
     for call in source.calls_of.get(called.lower(), ()):
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+        if owner is not None and written(owner) in source.imports:
+            continue  # `gym.make` is no call of an own `make`
         given = argument(call, name, place)
         if given is not None:
             yield given
@@ -153,6 +156,8 @@ def text_of(source: Source, node: ast.expr | None, depth: int = 4) -> str:
     match node:
         case ast.Constant(value=str() as text):
             return text
+        case ast.JoinedStr(values=parts) if depth:
+            return "".join(_part(source, one, depth - 1) for one in parts)
         case ast.Name(id=name) if depth:
             for function in _around(source, source.function_of(node)):
                 if name in {one.arg for one in parameters(function)}:
@@ -165,6 +170,12 @@ def text_of(source: Source, node: ast.expr | None, depth: int = 4) -> str:
             return text_of(source, settings(source).get(name), depth - 1)
         case _:
             return ""
+
+
+def _part(source: Source, node: ast.expr, depth: int) -> str:
+    """Return a part of an f-string; one that is not known is a word."""
+    inner = node.value if isinstance(node, ast.FormattedValue) else node
+    return text_of(source, inner, depth) or "Unknown"
 
 
 def settings(source: Source) -> dict[str, ast.expr]:

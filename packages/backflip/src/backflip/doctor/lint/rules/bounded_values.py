@@ -47,7 +47,9 @@ def _is_layer_of_values(source: Source, call: ast.Call, layer: ast.expr) -> bool
     if _has_a_value_for_each_action(layer):
         return _is_of_values(source, call)
     size = size_of(layer)
-    if size is None or number(size) is None:
+    if size is None or any(has_word(name, *SHARES) for name in names_in(size)):
+        return False
+    if number(size) is None and source.class_of(call) is None:
         return False
     if number(size) == 1:
         return any(map(is_q, becomes(source, call)))

@@ -13,7 +13,7 @@ from backflip.doctor.lint.source import (
     number,
     written,
 )
-from backflip.doctor.lint.values import options, parsed
+from backflip.doctor.lint.values import options, parsed, settings
 
 # Returns the number that an expression stands for.
 Value = Callable[[ast.expr | None], float | None]
@@ -23,9 +23,11 @@ ROLLOUTS = ("PPO", "RecurrentPPO", "MaskablePPO")
 
 
 def _budgets(source: Source) -> Iterator[Hit]:
-    known = source.constants
+    known, chosen = source.constants, settings(source)
 
     def value(node: ast.expr | None) -> float | None:
+        if isinstance(node, ast.Attribute) and node.attr in chosen:  # `args.total_timesteps`
+            return number(chosen[node.attr])
         return known.get(written(node)) if node is not None and written(node) else number(node)
 
     made = [(target, one) for scope in source.scopes for target, one, _ in assignments(scope)]

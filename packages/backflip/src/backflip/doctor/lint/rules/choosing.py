@@ -14,6 +14,7 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     number,
+    origins,
     unconverted,
     walk,
     written,
@@ -38,6 +39,25 @@ def _maximum_as_action(source: Source) -> Iterator[Hit]:
             if written(target) in actions and (is_best or _is_maximum(source, plain)):
                 yield Hit(statement, "the action is the largest value, not its place")
         yield from _returned_maximum(source, scope)
+        for call, name in source.calls(scope):
+            if last_word(call.func) == "step" and has_word(name, "env") and len(call.args) == 1:
+                given = unconverted(call.args[0])
+                seen = list(origins(scope, given)) if isinstance(given, ast.Name) else []
+                if any(_is_largest(one) and not _is_maximum(source, one) for one in seen):
+                    yield Hit(call, "the action is the largest value, not its place")
+
+
+def _is_largest(node: ast.expr) -> bool:
+    """Return whether a value is the largest of something: `x.max(1)[0]`, `x.max().item()`."""
+    match unconverted(node):
+        case ast.Subscript(value=inner, slice=index):
+            return number(index) == 0 and _is_largest(inner)
+        case ast.Attribute(value=inner, attr="values"):
+            return _is_largest(inner)
+        case ast.Call(func=ast.Attribute(attr="max" | "amax"), args=args) as call:
+            return len(args) <= 1 and argument(call, "key") is None
+        case _:
+            return False
 
 
 def _acted(source: Source, scope: Scope) -> Iterator[str]:
@@ -51,6 +71,12 @@ def _draws(value: ast.expr) -> bool:
     """Return whether a value is drawn at random."""
     plain = unconverted(value)
     return isinstance(plain, ast.Call) and last_word(plain.func) in DRAWS
+
+
+def _draws_whole(value: ast.expr) -> bool:
+    """Return whether a value is a whole number at random, such as that of an action."""
+    plain = unconverted(value)
+    return isinstance(plain, ast.Call) and last_word(plain.func) in DRAWS[:3]
 
 
 def _largest_of_both(source: Source, scope: Scope) -> set[str]:
@@ -68,11 +94,18 @@ def _largest_of_both(source: Source, scope: Scope) -> set[str]:
 def _returned_maximum(source: Source, scope: Scope) -> Iterator[Hit]:
     """Find functions that choose an action, and return the largest value."""
     name = getattr(scope, "name", "")
-    if name not in CHOOSERS:
+    returned = [one for one in walk(scope) if isinstance(one, ast.Return) and one.value]
+    explores = any(one.value is not None and _draws_whole(one.value) for one in returned)
+    if name not in CHOOSERS and not explores:
         return
-    for node in walk(scope):
-        value = node.value if isinstance(node, ast.Return) else None
-        if value is not None and _is_maximum(source, unconverted(value)):
+    for node in returned:
+        value = node.value
+        if value is None:
+            continue
+        plain = unconverted(value)
+        if _is_maximum(source, plain) or (
+            explores and any(map(_is_largest, origins(scope, plain)))
+        ):
             yield Hit(node, "the action is the largest value, not its place")
 
 

@@ -19,6 +19,7 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     number,
+    origins,
     walk,
     written,
 )
@@ -30,6 +31,7 @@ ATTACKS = ("attack", "adversar", "perturb", "fgsm", "pgd", "robust")  # ε is a 
 
 def _epsilons(source: Source) -> Iterator[Hit]:
     yield from _growing_epsilon(source)
+    yield from _rising_schedules(source)
     yield from still_epsilons(source)
 
 
@@ -54,6 +56,50 @@ def _growing_epsilon(source: Source) -> Iterator[Hit]:
             more = None if added is None else value_of(added, known)
             if more is not None and 0 < more < 1 and not _starts_at_zero(source, scope, node):
                 yield Hit(node, f"{more:g} is added to ε, so it grows")
+
+
+def _rising_schedules(source: Source) -> Iterator[Hit]:
+    """Find `end + (start - end) * t / T`, which begins at the end and goes to the start."""
+    for scope in source.scopes:
+        of_function = has_word(getattr(scope, "name", ""), "eps", "explor")
+        for node in walk(scope):
+            match node:
+                case ast.Return(value=ast.expr() as value) if of_function:
+                    pass
+                case ast.Assign(targets=[target], value=value) if is_epsilon(written(target)):
+                    pass
+                case _:
+                    continue
+            if _rises(scope, value):
+                yield Hit(node, "ε begins at its last value and rises to its first")
+
+
+def _rises(scope: Scope, value: ast.expr) -> bool:
+    match value:
+        case ast.BinOp(
+            left=low,
+            op=ast.Add(),
+            right=ast.BinOp(
+                left=ast.BinOp(left=high, op=ast.Sub(), right=again), op=ast.Mult(), right=share
+            ),
+        ):
+            pass
+        case _:
+            return False
+    is_end = has_word(last_word(low), "end", "final", "min", "last", "stop")
+    is_start = has_word(last_word(high), "start", "init", "begin", "max", "first")
+    same = ast.unparse(low) == ast.unparse(again)
+    return is_end and is_start and same and any(map(_grows_in_time, origins(scope, share)))
+
+
+def _grows_in_time(share: ast.expr) -> bool:
+    """Return whether a share is `t / T`, also bounded by 1, and not 1 minus it."""
+    parts = list(ast.walk(share))
+    if any(isinstance(one, ast.Sub | ast.USub | ast.Pow) for one in parts):
+        return False
+    if any(isinstance(one, ast.Call) and last_word(one.func) == "exp" for one in parts):
+        return False
+    return any(isinstance(one, ast.Div) for one in parts)
 
 
 def _falls_at_once(node: ast.AST, known: dict[str, float]) -> float | None:

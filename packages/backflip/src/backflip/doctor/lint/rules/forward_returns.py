@@ -27,7 +27,9 @@ SCALERS = ("norm", "scale", "running", "statistic")
 
 def _forward_returns(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
-        if not isinstance(node, ast.For) or not (_goes_forward(node.iter) or _counts_up(node)):
+        if not isinstance(node, ast.For) or not (
+            _goes_forward(node.iter) or _counts_up(node) or _appends_sums(node)
+        ):
             continue
         backward, of_step = _backward_before(source, node), _of_the_step(node)
         for statement in walk(node):
@@ -120,6 +122,37 @@ def _goes_forward(node: ast.expr) -> bool:
     word = last_word(_without_enumerate(node))
     return has_word(word, "reward", "rews") and isinstance(
         _without_enumerate(node), ast.Name | ast.Attribute
+    )
+
+
+def _appends_sums(loop: ast.For) -> bool:
+    """Return whether a loop over any list appends a discounted sum, `G = r + γ G`, of each step."""
+    name = last_word(_without_enumerate(loop.iter))
+    if not isinstance(_without_enumerate(loop.iter), ast.Name | ast.Attribute):
+        return False
+    if not name or has_word(name, "rev", "back", "flip"):
+        return False
+    sums = {
+        written(target)
+        for target, value, _ in assignments(loop)
+        if _is_recursion_of(written(target), value)
+    }
+    return any(
+        isinstance(node, ast.Call)
+        and last_word(node.func) == "append"
+        and bool(node.args)
+        and written(node.args[0]) in sums - {""}
+        for node in walk(loop)
+    )
+
+
+def _is_recursion_of(name: str, value: ast.expr) -> bool:
+    return bool(name) and any(
+        isinstance(one, ast.BinOp)
+        and isinstance(one.op, ast.Mult)
+        and name in names_in(one)
+        and any(map(is_discount, names_in(one)))
+        for one in ast.walk(value)
     )
 
 

@@ -21,6 +21,8 @@ DRAWS = ("normal", "randn", "randn_like", "uniform", "rand", "rand_like", "stand
 
 def _late_noise(source: Source) -> Iterator[Hit]:
     """Find `a = np.clip(a, low, high)`, then `a += noise`, then `env.step(a)`."""
+    if not set(CLIPS) & set(source.calls_of):
+        return
     for scope in source.scopes:
         for node in walk(scope):
             for block in (getattr(node, part, None) for part in ("body", "orelse")):

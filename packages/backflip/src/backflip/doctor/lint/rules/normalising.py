@@ -17,10 +17,23 @@ def _lost_statistics(source: Source) -> Iterator[Hit]:
         if saves_model and name not in saved and len(fresh) == 1 and not _saves_elsewhere(source):
             seen = "the model is saved without the statistics that its observations are scaled by"
             yield Hit(call, seen)
+    yield from _moving_statistics(source)
     for call, name in source.calls():
         where = _evaluated(call, name.rpartition(".")[2])
         if fresh and where not in ("", *made) and _is_made_here(source, where):
             yield Hit(call, f"`{where}` is not normalised, and training is")
+
+
+def _moving_statistics(source: Source) -> Iterator[Hit]:
+    """Find loaded statistics that go on changing in a program that evaluates and never learns."""
+    evaluates = {"predict", "evaluate_policy"} & set(source.calls_of)
+    if not evaluates or "learn" in source.calls_of or "train" in source.calls_of:
+        return
+    if any(word in source.text for word in (".training", "set_training", "training=")):
+        return
+    for call, name in source.calls():
+        if name.endswith("VecNormalize.load"):
+            yield Hit(call, "the statistics go on changing while the policy is evaluated")
 
 
 def _evaluated(call: ast.Call, name: str) -> str:

@@ -161,9 +161,10 @@ def _differentiated(source: Source) -> list[ast.FunctionDef]:
 def _values_of_next(source: Source, scope: ast.AST, learns: Learns) -> set[str]:
     """Return the names of what a network that learns says of the next state, with gradients."""
     found = {
-        written(target)
+        written(one)
         for target, value, statement in assignments(scope)
         if not source.without_gradients(statement) and _is_value_of_next(value, learns)
+        for one in (target.elts if isinstance(target, ast.Tuple) else [target])
     }
     return found - {""} - _stopped_later(scope)
 
@@ -271,18 +272,23 @@ def _sides_of_losses(source: Source, scope: ast.AST) -> Iterator[ast.expr]:
         known = name.rpartition(".")[2] in LOSSES or last in KERAS_LOSSES
         if known or has_word(last, "criterion", "loss"):
             yield from call.args[:2]
+    named: dict[str, list[ast.expr]] = {}
+    for target, value, _ in assignments(scope):
+        named.setdefault(written(target), []).append(value)
     for node in walk(scope):
         match node:
-            case ast.BinOp(left=ast.BinOp(op=ast.Sub()) as difference, op=ast.Pow()):
-                yield from (difference.left, difference.right)
-            case ast.Call(
-                func=ast.Attribute(value=ast.BinOp(op=ast.Sub()) as difference, attr=attr)
-            ) if attr in SIZES:
-                yield from (difference.left, difference.right)
-            case ast.Call(func=func, args=[ast.BinOp(op=ast.Sub()) as difference, *_]) if (
-                last_word(func) in SIZES
-            ):
-                yield from (difference.left, difference.right)
+            case ast.BinOp(left=error, op=ast.Pow()):
+                pass
+            case ast.Call(func=ast.Attribute(value=error, attr=attr)) if attr in SIZES:
+                pass
+            case ast.Call(func=func, args=[error, *_]) if last_word(func) in SIZES:
+                pass
+            case _:
+                continue
+        known = named.get(written(error), [error]) if written(error) else [error]
+        match known:
+            case [ast.BinOp(left=left, op=ast.Sub(), right=right)]:
+                yield from (left, right)
             case _:
                 pass
 

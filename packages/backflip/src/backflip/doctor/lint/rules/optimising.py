@@ -190,20 +190,22 @@ def _names_what_learns(name: str) -> bool:
 
 
 def _cleared_before_step(block: list[ast.stmt]) -> Iterator[Hit]:
-    """Find `loss.backward(); opt.zero_grad(); opt.step()`: what was computed is thrown away."""
-    computed, cleared = False, set[str]()
+    """Find `opt.zero_grad(); opt.step()` where gradients are computed before it, or after it."""
+    clears = any(_calls(one, "zero_grad") for one in block)
+    cleared, computed = set[str](), clears and any(map(_computes_gradients, block))
+    if not computed:
+        return
     for statement in block:
         owner = _owner(statement)
         if _calls(statement, "zero_grad"):
-            cleared |= {owner} if computed and owner else set()
-        elif _calls(statement, "step") and owner in cleared:
-            yield Hit(statement, f"`{owner}.zero_grad()` throws the gradient away before the step")
-            return
+            cleared |= {owner} - {""}
         elif _calls(statement, "step"):
-            computed = False
+            if owner in cleared and not _has_arguments(statement):
+                seen = f"`{owner}.zero_grad()` throws the gradient away before the step"
+                yield Hit(statement, seen)
+                return
         elif not _leaves_gradients(statement):
             cleared = set()
-            computed = computed or _computes_gradients(statement)
 
 
 def _owner(statement: ast.stmt) -> str:
@@ -230,11 +232,21 @@ def _computes_gradients(statement: ast.stmt) -> bool:
     )
 
 
+def _has_arguments(statement: ast.stmt) -> bool:
+    """Return whether a call gets something, such as a function that computes gradients."""
+    match statement:
+        case ast.Expr(value=ast.Call() as call):
+            return bool(arguments(call))
+        case _:
+            return False
+
+
 def _step_before_backward(block: list[ast.stmt]) -> Iterator[Hit]:
     """Find a block in which the optimiser steps, and only then the gradient is computed."""
     steps = [(i, one) for i, one in enumerate(block) if _calls(one, "step")]
     backward = [i for i, one in enumerate(block) if _calls(one, "backward")]
-    if steps and backward and steps[-1][0] < backward[0]:
+    cleared = list(_cleared_before_step(block))
+    if steps and backward and steps[-1][0] < backward[0] and not cleared:
         yield Hit(steps[0][1], "the optimiser steps before `backward` computes the gradient")
 
 

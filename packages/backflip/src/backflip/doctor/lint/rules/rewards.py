@@ -16,6 +16,8 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     number,
+    origins,
+    parameters,
     unconverted,
     walk,
     written,
@@ -53,11 +55,41 @@ def _shifted_rewards(source: Source) -> Iterator[Hit]:
                     pass
                 case _:
                     continue
-            if last_word(left) not in REWARDS or written(left) in free:
+            names = [left, *origins(scope, left)]
+            is_given = _centres_in_a_wrapper(source, scope, left, mean)
+            if is_given and _is_returned(source, scope, node):
+                yield Hit(node, "the mean is subtracted from rewards")
+                continue
+            if not any(last_word(one) in REWARDS for one in names):
+                continue
+            if free & set(map(written, names)):
                 continue
             shifted = _is_mean_of(mean, written(left)) or _is_standardised(source, node, mean)
             if shifted and _is_learned_from(source, scope, node):
                 yield Hit(node, "the mean is subtracted from rewards")
+
+
+def _centres_in_a_wrapper(source: Source, scope: Scope, left: ast.expr, mean: ast.expr) -> bool:
+    """Return whether `reward` of a RewardWrapper subtracts a mean that it keeps."""
+    inside = source.class_of(scope)
+    is_wrapper = inside is not None and "RewardWrapper" in [
+        source.dotted(base).rpartition(".")[2] for base in inside.bases
+    ]
+    is_kept = isinstance(mean, ast.Attribute) and written(mean).startswith("self.")
+    own = [one.arg for one in parameters(scope)] if not isinstance(scope, ast.Module) else []
+    means = last_word(mean) in ("mu", "mean", "avg", "average", "running_mean")
+    return is_wrapper and is_kept and means and written(left) in own[1:]
+
+
+def _is_returned(source: Source, scope: Scope, node: ast.AST) -> bool:
+    """Return whether code is in what a function returns, also by a name."""
+    while not isinstance(node, ast.stmt):
+        node = source.parents[node]
+    names = {written(one) for one in getattr(node, "targets", [])} - {""}
+    returned = [one for one in walk(scope) if isinstance(one, ast.Return) and one.value]
+    return node in returned or any(
+        one.value is not None and names & names_in(one.value) for one in returned
+    )
 
 
 def _is_standardised(source: Source, node: ast.AST, mean: ast.expr) -> bool:
@@ -226,27 +258,33 @@ def _two_discounts(source: Source) -> Iterator[Hit]:
     if given is None or is_false(given.get("norm_reward")):
         return
     own = given.get("gamma") or argument(call, "gamma", place)
-    scaled, learned = _as_text(own), _learned_discount(source, algorithms, own is not None)
-    if learned and scaled != learned:
+    scaled, learned = _as_text(own), _learned_discount(source, algorithms, own)
+    if learned and scaled != learned and _is_known(scaled) and _is_known(learned):
         seen = f"rewards are normalised with γ = {scaled}, and learned with γ = {learned}"
         yield Hit(call, seen)
 
 
-def _learned_discount(source: Source, algorithms: list[ast.Call], given: bool) -> str:
+def _learned_discount(source: Source, algorithms: list[ast.Call], given: ast.expr | None) -> str:
     """Return the discount of an algorithm as it is written; empty for one that cannot be seen.
 
     Of a program without an algorithm of Stable-Baselines3, it is the option `gamma`: that is
-    compared with a normaliser that is given none.
+    compared with a normaliser that is given none, or a number.
     """
     if algorithms:
         found = options(source, algorithms[0])
         return "" if found is None else _as_text(found.get("gamma"))
     option = settings(source).get("gamma")
-    return "" if given or number(option) is None else _as_text(option)
+    is_number = given is None or isinstance(given, ast.Constant)
+    return _as_text(option) if is_number and number(option) is not None else ""
 
 
 def _as_text(node: ast.expr | None) -> str:
     return DISCOUNT if node is None else ast.unparse(node)
+
+
+def _is_known(text: str) -> bool:
+    """Return whether a discount is a number or a plain name, so that two can be compared."""
+    return not text.endswith("]")
 
 
 RULES = (

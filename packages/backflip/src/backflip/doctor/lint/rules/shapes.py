@@ -15,6 +15,7 @@ from backflip.doctor.lint.source import (
     has_word,
     last_word,
     made_by,
+    names_in,
     number,
     walk,
     written,
@@ -22,6 +23,7 @@ from backflip.doctor.lint.source import (
 
 LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss")
 LOSS_CLASSES = ("MSELoss", "SmoothL1Loss", "HuberLoss", "L1Loss")
+OF_STEPS = ("reward", "rews", "done", "terminat", "terminal", "terms")  # in names
 SELECTIONS = ("idx", "ind", "perm", "batch", "sampler", "mb_")  # in names of minibatches
 IN_PLACE = ("squeeze_", "unsqueeze_", "resize_", "t_", "transpose_")  # these change a shape
 
@@ -169,7 +171,7 @@ def _shape_of_call(call: ast.Call, shapes: Shapes) -> str:
             1,
             -1,
         ):
-            return "column" if _shape(inner, shapes) == "row" else ""
+            return "column" if _shape(inner, shapes) == "row" or _is_of_steps(inner) else ""
         case ast.Attribute(attr="view" | "reshape", value=inner), [ast.expr() as size] if number(
             size
         ) == -1 and _shape(inner, shapes):
@@ -178,6 +180,11 @@ def _shape_of_call(call: ast.Call, shapes: Shapes) -> str:
             return _shape(inner, shapes)
         case _:
             return ""
+
+
+def _is_of_steps(node: ast.expr) -> bool:
+    """Return whether a value has one number for each step, by its names: rewards or ends."""
+    return any(has_word(name.rpartition(".")[2], *OF_STEPS) for name in names_in(node))
 
 
 def _gathers_one(call: ast.Call, shapes: Shapes) -> bool:

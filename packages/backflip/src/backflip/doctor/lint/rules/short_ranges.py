@@ -27,7 +27,7 @@ def _end(call: ast.Call, name: str) -> ast.expr | None:
     last = name.rpartition(".")[2]
     of_numpy = name == "numpy.random.randint" or last == "integers"
     if of_numpy or name == "torch.randint" or name == "random.randrange":
-        alone = len(call.args) == 1 or isinstance(call.args[1], ast.Tuple)
+        alone = len(call.args) <= 1 or isinstance(call.args[1], ast.Tuple)
         return argument(call, "high") or call.args[0 if alone else 1] if call.args else None
     return None
 

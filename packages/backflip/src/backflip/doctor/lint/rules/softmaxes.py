@@ -25,6 +25,7 @@ from backflip.doctor.lint.source import (
     calls_method,
     last_word,
     made_by,
+    origins,
     written,
 )
 
@@ -111,7 +112,8 @@ def _mistaken(source: Source, call: ast.Call, name: str, names: Names) -> str:
     if first is None:
         return ""
     last = name.rpartition(".")[2]
-    if last in CROSS_ENTROPIES or written(call.func) in names.losses:
+    is_loss = written(call.func) in names.losses or _is_loss(source, call.func)
+    if last in CROSS_ENTROPIES or is_loss:
         return TWICE if _is_soft(source, first, names) else ""
     if _is_loss_of_logits(call) or written(call.func) in names.keras_losses:
         predicted = argument(call, "y_pred", 1)
@@ -205,6 +207,47 @@ def _soft_classes(source: Source) -> set[str]:
     }
 
 
+def _soft_parts(source: Source, scope: Scope) -> set[str]:
+    """Return the names of probabilities in `probs, value = model(obs)`, by the place in a tuple."""
+    classes = {body.name: body for body in source.bodies if isinstance(body, ast.ClassDef)}
+    made: dict[str, list[str]] = {}
+    for body in source.bodies:
+        for target, value, _ in assignments(body):
+            made.setdefault(written(target), []).append(made_by(value))
+    found = set[str]()
+    for target, value, _ in assignments(scope):
+        kinds = made.get(made_by(value), [])
+        if not isinstance(target, ast.Tuple) or len(set(kinds)) != 1 or kinds[0] not in classes:
+            continue
+        returned = returned_values(source, classes[kinds[0]])
+        for place, one in enumerate(target.elts):
+            parts = [
+                of.elts[place]
+                for of in returned
+                if isinstance(of, ast.Tuple) and len(of.elts) == len(target.elts)
+            ]
+            soft = [
+                any(_is_softmax(source, x) for x in origins(source.function_of(part), part))
+                for part in parts
+            ]
+            if parts and len(parts) == len(returned) and all(soft):
+                found.add(written(one))
+    return found - {""}
+
+
+def _apply_functions(source: Source) -> set[str]:
+    """Return `apply` and `apply_fn` of Flax, if the only network of the program gives a softmax."""
+    if not source.imports_any("flax"):
+        return set()
+    modules = [
+        body
+        for body in source.bodies
+        if isinstance(body, ast.ClassDef) and returned_values(source, body)
+    ]
+    is_soft = len(modules) == 1 and _returns_softmax(source, modules[0])
+    return {"apply", "apply_fn"} if is_soft else set()
+
+
 def _returns_softmax(source: Source, body: ast.ClassDef) -> bool:
     own = {
         written(target)
@@ -226,11 +269,15 @@ def _soft_names(source: Source, scope: Scope, networks: set[str]) -> set[str]:
     """
     pairs = [(written(target), value) for target, value, _ in assignments(scope)]
     logs = {name for name, value in pairs if made_by(value).endswith("log")}
-    return {
+    applied = _apply_functions(source)
+    found = {
         name
         for name, value in pairs
-        if _is_softmax(source, value) or made_by(value) in networks - {""}
+        if _is_softmax(source, value)
+        or made_by(value) in networks - {""}
+        or (isinstance(value, ast.Call) and last_word(value.func) in applied)
     } - logs
+    return found | (_soft_parts(source, scope) - logs)
 
 
 def _ends_with_softmax(source: Source, node: ast.expr) -> bool:
@@ -238,6 +285,8 @@ def _ends_with_softmax(source: Source, node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False
     kind = source.dotted(node.func).rpartition(".")[2]
+    if kind == "Softmax" and source.imports_any("torch"):
+        return True
     if kind == "Sequential":
         return any(activation(source, one) == "Softmax" for one in layers_of(source, node)[-1:])
     if kind == "Model":

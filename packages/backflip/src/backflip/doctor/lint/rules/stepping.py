@@ -34,6 +34,11 @@ def _old_interface(source: Source) -> Iterator[Hit]:
                 ) if _key(source, env) in made and not _takes_the_rest(names):
                     yield Hit(statement, f"`{written(env)}.step` returns five values, not four")
                 case (
+                    ast.Tuple(elts=[_, _, _, _] as names),
+                    ast.Name(id=result),
+                ) if result in _results(source, scope, made) and not _takes_the_rest(names):
+                    yield Hit(statement, f"`{result}` has the five values of `step`, not four")
+                case (
                     ast.Name() | ast.Attribute(),
                     ast.Call(func=ast.Attribute(value=env, attr="reset")),
                 ) if _key(source, env) in made and _is_used_as_observation(scope, target):
@@ -41,6 +46,18 @@ def _old_interface(source: Source) -> Iterator[Hit]:
                     yield Hit(statement, seen)
                 case _:
                     pass
+
+
+def _results(source: Source, scope: Scope, made: set[Key]) -> set[str]:
+    """Return the names that hold all that `step` of an environment returns, and nothing else."""
+    found: dict[str, list[bool]] = {}
+    for target, value, _ in assignments(scope):
+        match value:
+            case ast.Call(func=ast.Attribute(value=env, attr="step")):
+                found.setdefault(written(target), []).append(_key(source, env) in made)
+            case _:
+                found.setdefault(written(target), []).append(False)
+    return {name for name, steps in found.items() if name and all(steps)}
 
 
 def _takes_the_rest(names: list[ast.expr]) -> bool:

@@ -8,6 +8,7 @@ from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Function,
+    Scope,
     Source,
     assignments,
     has_word,
@@ -125,22 +126,42 @@ def _is_uniform(node: ast.expr) -> bool:
 
 
 def _only_value(source: Source, last: str) -> float | None:
-    """Return the number that all names with a last word have; None if it is not known."""
+    """Return the number that all names with a last word have; None if it is not known.
+
+    What a function sets that nothing calls does not count.
+    """
+    idle = {id(scope) for scope in source.scopes if _is_never_called(source, scope)}
     stores = [
         node
         for node in source.nodes
         if isinstance(node, ast.Name | ast.Attribute)
         and isinstance(node.ctx, ast.Store)
         and last_word(node) == last.lower()
+        and id(source.function_of(node)) not in idle
     ]
     set_here = [
         value_of(value, known_numbers(source, scope))
         for scope in source.scopes
+        if id(scope) not in idle
         for target, value, statement in assignments(scope)
         if last_word(target) == last.lower() and not isinstance(statement, ast.AugAssign)
     ]
     only = len(stores) == len(set_here) == 1
     return set_here[0] if only and _is_passed_on(source, last) else None
+
+
+def _is_never_called(source: Source, scope: Scope) -> bool:
+    """Return whether a method of a class that is used here has a name that nothing mentions."""
+    inside = source.class_of(scope) if isinstance(scope, FUNCTIONS) else None
+    if inside is None or isinstance(scope, ast.Module) or scope.name.startswith("__"):
+        return False
+    if scope.decorator_list or inside.name.lower() not in source.calls_of:
+        return False
+    mentioned = any(
+        isinstance(node, ast.Attribute | ast.Name) and last_word(node) == scope.name.lower()
+        for node in source.nodes
+    )
+    return not mentioned and f'"{scope.name}"' not in source.text
 
 
 def _is_passed_on(source: Source, last: str) -> bool:

@@ -13,6 +13,7 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     number,
+    origins,
     written,
 )
 from backflip.doctor.lint.values import known_numbers
@@ -32,6 +33,10 @@ def _target_network(source: Source) -> Iterator[Hit]:
                 if is_target(source, target) and is_network(value, False):
                     seen = f"`{written(target)}` and `{written(value)}` are one object"
                     yield Hit(statement, f"{seen}, so the target changes with every gradient step")
+        for call, _ in source.calls():
+            if (names := _copied_into_itself(source, call)) is not None:
+                seen = f"`{names[0]}` and `{names[1]}` are one object"
+                yield Hit(call, f"{seen}, so the target changes with every gradient step")
         for node in source.nodes:
             for name in _shared_by_keys(node):
                 seen = f"`{name}` is the network that learns and the target, one object"
@@ -45,6 +50,35 @@ def _target_network(source: Source) -> Iterator[Hit]:
                     seen = "the target network is replaced almost entirely in every update"
                     yield Hit(call, seen)
     yield from _large_shares(source)
+
+
+def _copied_into_itself(source: Source, call: ast.Call) -> tuple[str, str] | None:
+    """Return the two names of one network in `target.load_state_dict(net.state_dict())`."""
+    match call:
+        case ast.Call(
+            func=ast.Attribute(value=old, attr="load_state_dict"),
+            args=[ast.Call(func=ast.Attribute(value=new, attr="state_dict")), *_],
+        ):
+            pass
+        case _:
+            return None
+    one, other = (_made_from_name(source, node) for node in (old, new))
+    is_same = one is not None and one == other and written(old) != written(new)
+    return (written(old), written(new)) if is_same else None
+
+
+def _made_from_name(source: Source, node: ast.expr) -> tuple[int, str] | None:
+    """Return the scope and the first name that a network had; None if that cannot be seen."""
+    found = [
+        (scope, value)
+        for scope in source.scopes
+        for target, value, _ in assignments(scope)
+        if written(target) == written(node) != ""
+    ]
+    if len(found) != 1 or not isinstance(found[0][1], ast.Name):
+        return None
+    names = [one for one in origins(*found[0]) if isinstance(one, ast.Name)]
+    return id(found[0][0]), names[-1].id
 
 
 def _shared_by_keys(node: ast.AST) -> set[str]:
@@ -121,7 +155,7 @@ def _looped_over(source: Source, node: ast.AST) -> dict[str, str]:
 
 def _named(names: list[str], given: list[ast.expr]) -> dict[str, str]:
     """Return what names stand for: themselves, if one of them says that it is of a target."""
-    if any(has_word(name, *TARGETS) for name in names):
+    if any(has_word(name, *TARGETS, *SLOW) for name in names):
         return {name: name for name in names}
     return dict(zip(names, map(ast.unparse, given), strict=False))
 
@@ -129,7 +163,8 @@ def _named(names: list[str], given: list[ast.expr]) -> dict[str, str]:
 def _is_target(node: ast.expr, stands_for: dict[str, str]) -> bool:
     """Return whether an expression is of a target network, by its name or what it stands for."""
     return any(
-        has_word(stands_for.get(name.partition(".")[0], name), *TARGETS) for name in names_in(node)
+        has_word(stands_for.get(name.partition(".")[0], name), *TARGETS, *SLOW)
+        for name in names_in(node)
     )
 
 
