@@ -467,6 +467,29 @@ def collect(act, replay, obs):
         replay.add(obs, next_obs, actions, rewards, terminations)  # here
         obs = next_obs
 """,
+        """
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode
+envs = gym.vector.SyncVectorEnv(made, autoreset_mode=AutoresetMode.SAME_STEP)
+obs, info = envs.reset()
+for step in range(100):
+    actions = policy(obs)
+    after, rewards, terminated, truncated, info = envs.step(actions)
+    ring.add_batch(obs, actions, rewards, after, terminated)  # here
+    obs = after
+""",
+        """
+from stable_baselines3.common.env_util import make_vec_env
+def fill(venv, steps, data):
+    obs = venv.reset()
+    for _ in range(steps):
+        actions = act(obs)
+        new_obs, rewards, dones, infos = venv.step(actions)
+        for i in range(venv.num_envs):
+            data.append((obs[i], actions[i], rewards[i], new_obs[i], dones[i]))  # here
+        obs = new_obs
+fill(make_vec_env("CartPole-v1"), 100, [])
+""",
     ],
     "L05": [
         """
@@ -1316,6 +1339,21 @@ class QNetwork(nn.Module):
         )
     def forward(self, obs):
         return self.net(obs)
+""",
+        """
+import numpy as np
+from tensorflow.keras import layers, models
+def brain(size, n):
+    x = layers.Input(shape=(size,))
+    h = layers.Dense(24, activation="relu")(x)
+    out = layers.Dense(n, activation="relu")(h)  # here
+    model = models.Model(x, out)
+    model.compile(loss="mse", optimizer="adam")
+    return model
+def act(model, obs):
+    return int(np.argmax(model.predict(obs)[0]))
+def target(model, reward, after, gamma):
+    return reward + gamma * np.max(model.predict(after)[0])
 """,
     ],
     "L11": [
@@ -3625,6 +3663,33 @@ def collect(memory, done):
         if not before.any():
             memory.push(old, new, ended)
 """,
+        """
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode
+envs = gym.vector.SyncVectorEnv(made, autoreset_mode=AutoresetMode.SAME_STEP)
+obs, info = envs.reset()
+for step in range(100):
+    actions = policy(obs)
+    after, rewards, terminated, truncated, info = envs.step(actions)
+    last = after.copy()
+    ended = info.get("_final_obs", [])
+    last[ended] = info["final_obs"][ended]
+    ring.add_batch(obs, actions, rewards, last, terminated)
+    obs = after
+""",
+        """
+from stable_baselines3.common.env_util import make_vec_env
+def fill(venv, steps, data):
+    obs = venv.reset()
+    for _ in range(steps):
+        actions = act(obs)
+        new_obs, rewards, dones, infos = venv.step(actions)
+        for i in range(venv.num_envs):
+            last = infos[i].get("terminal_observation", new_obs[i])
+            data.append((obs[i], actions[i], rewards[i], last, dones[i]))
+        obs = new_obs
+fill(make_vec_env("CartPole-v1"), 100, [])
+""",
     ],
     "L05": [
         """
@@ -4520,6 +4585,21 @@ def make_q(n_actions):
     q_model = keras.Sequential([layers.Dense(24, activation="relu"), layers.Dense(n_actions)])
     other_q = keras.Sequential([layers.Dense(24, "relu"), layers.Dense(n_actions, "linear")])
     return q_model, other_q
+""",
+        """
+import numpy as np
+from tensorflow.keras import layers, models
+def brain(size, n):
+    x = layers.Input(shape=(size,))
+    h = layers.Dense(24, activation="relu")(x)
+    out = layers.Dense(n)(h)
+    model = models.Model(x, out)
+    model.compile(loss="mse", optimizer="adam")
+    return model
+def act(model, obs):
+    return int(np.argmax(model.predict(obs)[0]))
+def target(model, reward, after, gamma):
+    return reward + gamma * np.max(model.predict(after)[0])
 """,
     ],
     "L11": [

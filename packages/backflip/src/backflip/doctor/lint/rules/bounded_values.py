@@ -17,8 +17,10 @@ from backflip.doctor.lint.rules.layers import (
 )
 from backflip.doctor.lint.source import (
     Source,
+    argument,
     assignments,
     has_word,
+    is_discount,
     last_word,
     made_by,
     names_in,
@@ -134,6 +136,35 @@ def _bounded_layers(source: Source) -> Iterator[Hit]:
                     yield Hit(value, f"the last layer of Q-values is {kind}")
 
 
+def _bounded_models(source: Source) -> Iterator[Hit]:
+    """Find `Model(x, Dense(n, activation="relu")(h))` whose largest output is the action.
+
+    The program discounts, and fits the model to numbers.
+    """
+    if not source.imports_any("tensorflow", "keras") or "argmax" not in source.calls_of:
+        return
+    if not any(map(is_discount, (name for node in source.nodes for name in _name_of(node)))):
+        return
+    losses = {
+        str(getattr(argument(call, "loss", 1), "value", ""))
+        for call in source.calls_of.get("compile", ())
+    }
+    if not losses & {"mse", "mean_squared_error", "huber"}:
+        return
+    for call, name in source.calls():
+        outputs = argument(call, "outputs", 1) if name.rpartition(".")[2] == "Model" else None
+        made = None if outputs is None else resolved(source, call, outputs)
+        layer = made.func if isinstance(made, ast.Call) else None
+        kind = activation(source, layer) if isinstance(layer, ast.Call) and is_dense(layer) else ""
+        if kind and isinstance(layer, ast.Call) and number(size_of(layer)) != 1:
+            yield Hit(layer, f"the last layer of Q-values is {kind}")
+
+
+def _name_of(node: ast.AST) -> list[str]:
+    word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
+    return [word] if isinstance(word, str) else []
+
+
 def _holds_q(source: Source, inside: ast.ClassDef) -> bool:
     """Return whether a class is a network of Q-values: by its name, or as the model of a DQN."""
     if is_q(inside.name):
@@ -146,6 +177,7 @@ def _heads(source: Source) -> Iterator[Hit]:
     yield from _bounded_values(source)
     yield from _bounded_returns(source)
     yield from _bounded_layers(source)
+    yield from _bounded_models(source)
 
 
 def _has_a_value_for_each_action(node: ast.expr) -> bool:

@@ -22,10 +22,9 @@ KEEPS_LAST = (
     "final_obs",
     "final_observation",
     "terminal_observation",
-    "AutoresetMode",
     "real_next_obs",
 )
-BUFFERS = ("buf", "replay", "memory", "transitions")
+BUFFERS = ("buf", "replay", "memory", "transitions", "ring")
 STORES = ("add", "push", "append", "store", "add_batch", "insert")
 
 
@@ -88,12 +87,15 @@ def _autoreset_rows(source: Source) -> Iterator[Hit]:
     """Find replays that are given what vector environments return after a reset."""
     if any(word in source.text for word in KEEPS_LAST):
         return
+    if "AutoresetMode" in source.text and "SAME_STEP" not in source.text:
+        return
     vectors = {
         written(target)
         for scope in source.scopes
         for target, value, _ in assignments(scope)
         if isinstance(value, ast.Call) and _makes_vectors(source.dotted(value.func))
     }
+    yield from _rows_of_sb3(source)
     for scope in source.scopes:
         after = _next_observations(scope, vectors)
         for call, _ in source.calls(scope):
@@ -103,6 +105,26 @@ def _autoreset_rows(source: Source) -> Iterator[Hit]:
                     "the replay gets the observation after the reset as the successor of the last"
                 )
                 yield Hit(call, seen)
+
+
+def _rows_of_sb3(source: Source) -> Iterator[Hit]:
+    """Find rows `(obs[i], ..., new_obs[i])` of a VecEnv of Stable-Baselines3: it resets itself."""
+    if not source.imports_any("stable_baselines3"):
+        return
+    for scope in source.scopes:
+        after = {
+            written(target.elts[0]): written(value.func.value)
+            for target, value, _ in assignments(scope)
+            if isinstance(target, ast.Tuple) and len(target.elts) == 4
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+            if value.func.attr == "step"
+        }
+        for call, _ in source.calls(scope):
+            is_kept = isinstance(call.func, ast.Attribute) and call.func.attr in STORES
+            rows = [one for one in stored_by(call) if isinstance(one, ast.Subscript)]
+            given = {written(one) for one in rows} & set(after) if is_kept else set[str]()
+            if any(f"{after[name]}.num_envs" in source.text for name in given) and len(rows) > 1:
+                yield Hit(call, "the successor of the last observation is that after the reset")
 
 
 def _makes_vectors(name: str) -> bool:
