@@ -26,6 +26,10 @@ def pair(x, *, shift):
 
 half = lambda z: z / 2
 
+def largest(rows, x):
+    y = x + 1
+    return max(rows, key=lambda n: n * y)
+
 class Sum:
     def __init__(self, first):
         self.total = first
@@ -47,9 +51,9 @@ def run(y):
         low, high = pair(x + y, shift=half(y))
         y = scaled(low) - half(high)
     n = kept.mean(5) + kept.twice(3)
-    return y, n, kept.total, half(y) + half(n)
+    return y, n, kept.total, half(y) + half(n), largest([1.0, 3.0, 2.0], y - y)
 
-print(run(7.0))
+print(*map(run, [7.0]))
 """
 
 
@@ -63,7 +67,7 @@ def test_a_program_does_the_same_with_its_functions_put_elsewhere(tmp_path: Path
     found = whole(PROGRAM)
     (run,) = (one for one in found.scopes if getattr(one, "name", "") == "run")
     called = {ast.unparse(one.func) for one in ast.walk(run) if isinstance(one, ast.Call)}
-    assert called == {"Sum", "range", "no_grad"}
+    assert called == {"Sum", "range", "no_grad", "max"}
     texts = {"as_written.py": PROGRAM, "inlined.py": ast.unparse(found.tree)}
     said = set[str]()
     for name, text in texts.items():
@@ -81,7 +85,11 @@ def test_every_node_knows_its_place_in_the_text() -> None:
         for node in ast.walk(run)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
     }
-    assert {lines[at - 1].strip() for at in places} == {"y = x * by", "return 2 * self.mean(n)"}
+    assert {lines[at - 1].strip() for at in places} == {
+        "y = x * by",
+        "return 2 * self.mean(n)",
+        "return max(rows, key=lambda n: n * y)",
+    }
     first, last = run.lineno, run.end_lineno
     assert all(first <= one.lineno <= last for one in ast.walk(run) if hasattr(one, "lineno"))
 

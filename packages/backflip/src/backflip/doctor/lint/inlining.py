@@ -19,6 +19,7 @@ from backflip.doctor.lint.source import (
     Scope,
     Source,
     assignments,
+    parameters,
     walk,
     written,
 )
@@ -114,7 +115,8 @@ def _body_of(function: Function) -> Body | None:
     parts = [*before, *([value] if value is not None else [])]
     if any(isinstance(node, NOT_STRAIGHT) for one in parts for node in ast.walk(one)):
         return None
-    return Body(function.name, given, before, value, context)
+    # A copy: calls in this function are replaced, too.
+    return copy.deepcopy(Body(function.name, given, before, value, context))
 
 
 def _without_documentation(statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -144,6 +146,7 @@ class _Inliner:
 
     def __post_init__(self) -> None:
         self.bodies = {}
+        formulas = dict[str, set[str]]()  # a copy of a function has its own one of each
         for scope in self.source.scopes:
             if isinstance(scope, FUNCTIONS):
                 key = (self.source.class_of(scope), scope.name)
@@ -152,8 +155,11 @@ class _Inliner:
             for target, value, _ in assignments(scope):
                 if isinstance(target, ast.Name) and isinstance(value, ast.Lambda):
                     key = (None, target.id)
-                    body = Body(target.id, value.args, [], value.body, None)
-                    self.bodies[key] = None if key in self.bodies or _is_open(value) else body
+                    body = copy.deepcopy(Body(target.id, value.args, [], value.body, None))
+                    known = formulas.setdefault(target.id, set())
+                    is_other = key in self.bodies and ast.unparse(value) not in known
+                    known.add(ast.unparse(value))
+                    self.bodies[key] = None if is_other or _is_open(value) else body
         methods = [(name, body) for (inside, name), body in self.bodies.items() if inside]
         names = Counter(name for name, _ in methods)
         self.methods = {name: body for name, body in methods if names[name] == 1}
@@ -162,6 +168,8 @@ class _Inliner:
         """Change the program, and return whether there was something to change."""
         for scope in self.source.scopes:
             names = {node.id for node in walk(scope) if isinstance(node, ast.Name)}
+            if not isinstance(scope, ast.Module):
+                names |= {one.arg for one in parameters(scope)}
             for block in _blocks(scope):
                 block[:] = [one for stmt in block for one in self._replaced(stmt, scope, names)]
         return self.replaced > 0
@@ -365,6 +373,11 @@ class _Change(ast.NodeTransformer):
         if node.id in self.values:
             return self.moved(self.values[node.id])
         node.id = self.renamed.get(node.id, node.id)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        """Return a parameter of an inner function, with the new name of its variable."""
+        node.arg = self.renamed.get(node.arg, node.arg)
         return node
 
 
