@@ -256,6 +256,11 @@ def test_a_logdir_of_sb3(tmp_path):
     assert {record["env_steps"] for record in read_metrics(run.folder).records} == {2048}
 
 
+def seconds_of(run):
+    """Return how long a run took, by its last event."""
+    return json.loads((run.folder / "events.jsonl").read_text().splitlines()[-1])["seconds"]
+
+
 def test_a_progress_csv(tmp_path):
     rows = [{k: SB3[k] for k in ("time/fps", "time/total_timesteps")}, SB3, {**SB3, "note": "text"}]
     run = the_run(tmp_path, progress(tmp_path / "a", rows))
@@ -267,6 +272,7 @@ def test_a_progress_csv(tmp_path):
     assert "train/std" not in records[0], "an empty cell has no value"
     assert type(records[1]["time/fps"]) is int
     assert records[1]["rollout/ep_rew_mean"] == 21.5
+    assert seconds_of(run) == 2, "time/time_elapsed of the last row"
 
 
 def spinup(folder, *, epochs=3):
@@ -287,6 +293,7 @@ def test_a_progress_txt_of_spinning_up(tmp_path):
     assert run.manifest["imported"]["kind"] == "spinup"
     assert (run.manifest["seeds"], run.manifest["config"]["gamma"]) == ([7], 0.98)
     assert state_of(run).name == "finished", "12,000 of 12,000 env steps"
+    assert seconds_of(run) == 5.0
     records = read_metrics(run.folder).records
     assert [(r["env_steps"], r["step"]) for r in records] == [(x, x) for x in (4000, 8000, 12000)]
     assert [record["AverageEpRet"] for record in records] == [0, 10.5, 21]

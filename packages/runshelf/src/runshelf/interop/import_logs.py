@@ -211,7 +211,7 @@ def _import(
     with writer:
         compact(writer.folder)
         status, note = _ending(survey, config)
-        writer.record(status, seconds=max(survey.last - survey.first, 0.0), note=note)
+        writer.record(status, seconds=survey.seconds, note=note)
     return Imported(
         *(source.folder, writer.run.ulid, writer.folder, survey.kind, values, True, notes)
     )

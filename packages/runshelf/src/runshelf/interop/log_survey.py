@@ -12,7 +12,7 @@ from runshelf.formatting import plural
 from runshelf.interop.event_columns import Columns, read_columns
 from runshelf.interop.event_files import Entry, Settings, read_entries
 from runshelf.interop.log_folders import LogFolder, read_table
-from runshelf.interop.metric_names import Library, cautions, library_of, steps_in
+from runshelf.interop.metric_names import MEANINGS, Library, cautions, library_of, steps_in
 from runshelf.interop.spinup_files import spinup_settings
 from runshelf.interop.tfrecord import Damage
 from runshelf.snapshot.command_settings import parse_value
@@ -63,6 +63,7 @@ class Survey:
         source: the folder.
         tags: the names in event files and in `progress.csv` or `progress.txt`.
         first, last: the earliest and latest time in Unix seconds; infinite if there is none.
+        elapsed: the largest number of seconds since the beginning that a table has.
         config: the hyperparameters.
         env: the environment's id, if a file has it.
         steps: the two last env steps of a tag that is logged regularly; 0 if there are none.
@@ -73,6 +74,7 @@ class Survey:
     tags: set[str] = field(default_factory=set[str])
     first: float = math.inf
     last: float = -math.inf
+    elapsed: float = 0.0
     config: dict[str, Any] = field(default_factory=dict[str, Any])
     env: str | None = None
     steps: tuple[int, int] = (0, 0)
@@ -97,6 +99,11 @@ class Survey:
         if self.library or self.source.events:
             return self.library or "tensorboard"
         return "csv" if self.source.progress else "monitor"
+
+    @property
+    def seconds(self) -> float:
+        """How long the training took, as far as the files say it; 0 if they do not."""
+        return max(self.last - self.first, self.elapsed, 0.0)
 
     def see(self, time: float) -> None:
         """Include a time in `first` and `last`."""
@@ -131,7 +138,12 @@ def survey_of(source: LogFolder) -> Survey:
 def _survey_progress(survey: Survey, path: Path) -> None:
     table = read_table(path)
     steps_name = steps_in(table.names)
+    meanings = MEANINGS.get(library_of(table.names), {})
+    clocks = [name for name in table.names if name in meanings and meanings[name].ours == "seconds"]
     for row in table.rows:
+        for value in (row.get(name) for name in clocks):
+            if isinstance(value, int | float) and math.isfinite(value):
+                survey.elapsed = max(survey.elapsed, float(value))
         survey.tags.update(row)
         if isinstance(steps := row.get(steps_name), int):
             survey.reach(steps)
