@@ -524,6 +524,9 @@ def test_a_log_of_ones_own_without_a_return_is_too_little():
     few = Signal(X[:5], X[:5], "return")
     said = diagnose(replace(own, signals={RETURN: few})).verdict
     assert "5 rows, and at least 10 are needed" in said
+    one = Signal(X[:1], X[:1], "return")
+    said = diagnose(replace(own, signals={RETURN: one})).verdict
+    assert "1 row, and at least 10 are needed" in said
 
 
 @pytest.mark.parametrize(
@@ -545,7 +548,7 @@ def test_a_doctor_that_cannot_tell_says_so():
     few = {name: Signal(one.x[:3], one.y[:3], name) for name, one in short.signals.items()}
     found = diagnose(replace(short, signals=few))
     assert not found.can_tell
-    assert any("only 3 points" in one.why for one in found.unchecked)
+    assert any("3 logged points, and at least" in one.why for one in found.unchecked)
 
 
 def test_no_effect_on_learning_is_a_verdict():

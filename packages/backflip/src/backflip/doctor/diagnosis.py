@@ -12,6 +12,7 @@ from backflip.doctor.causes import CAUSES
 from backflip.doctor.check import Cause, Check, Running
 from backflip.doctor.log import Log, Values
 from backflip.doctor.measures import smoothed
+from runshelf.formatting import plural
 
 # Probability that a check finds something that a cause does not explain, by the kind of its limit.
 BY_CHANCE = {"identity": 0.002, "setting": 0.002, "calibrated": 0.04, "convention": 0.04}
@@ -119,7 +120,7 @@ class Diagnosis(NamedTuple):
         """Why so little can be said, to be put after that."""
         rows = max((len(one.x) for one in self.log.signals.values()), default=0)
         if 0 < rows < FEWEST:
-            return f": {rows} rows, and at least {FEWEST} are needed"
+            return f": {plural(rows, 'row')}, and at least {FEWEST} are needed"
         return (
             "" if self.log.has(RETURN) or not rows else ": no name is known as that of the return"
         )
@@ -274,5 +275,5 @@ def _why(missing: tuple[str, ...], points: int, running: Running | None) -> str:
     if missing:
         return f"not logged: {', '.join(missing)}"
     if points < FEWEST:
-        return f"only {points} points are logged, at least {FEWEST} are needed"
+        return f"{plural(points, 'logged point')}, and at least {FEWEST} are needed"
     return "it cannot be measured in this log" if running is None else ""
