@@ -6594,6 +6594,13 @@ def other(values, epsilon, n):
 def rows(memory):
     return rng.integers(0, len(memory) - 1, size=32)
 """,
+        """
+import numpy as np
+def act(epsilon, rng, n):
+    if rng.random() < epsilon:
+        return np.random.randint(low=0, high=n)
+    return 0
+""",
     ],
     "L67": [
         """

@@ -278,13 +278,7 @@ def _is_recursion(statement: ast.AST, rewards: set[str]) -> bool:
     match statement:
         case ast.Assign(targets=targets, value=ast.BinOp(op=ast.Add()) as value):
             own = {one.id for one in targets if isinstance(one, ast.Name)}
-            discounted = any(
-                isinstance(one, ast.BinOp)
-                and isinstance(one.op, ast.Mult)
-                and own & names_in(one)
-                and any(map(is_discount, names_in(one)))
-                for one in ast.walk(value)
-            )
+            discounted = any(_is_recursion_of(name, value) for name in own)
             return bool(rewards & names_in(value)) and discounted
         case _:
             return False

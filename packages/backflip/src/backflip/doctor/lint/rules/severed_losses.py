@@ -7,7 +7,6 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.loss_signs import losses, terms
 from backflip.doctor.lint.rules.mixed_states import ACTORS, CRITICS
 from backflip.doctor.lint.source import (
-    FUNCTIONS,
     Scope,
     Source,
     assignments,
@@ -96,23 +95,11 @@ def _is_fixed(source: Source, scope: Scope, node: ast.expr) -> bool:
     if _is_target(node):
         return True
     places = [at for target, _, at in assignments(scope) if written(target) == written(node) != ""]
-    return bool(places) and all(_is_without_gradients(source, at) for at in places)
+    return bool(places) and all(map(source.without_gradients, places))
 
 
 def _is_target(node: ast.expr) -> bool:
     return any(has_word(name.split(".")[-1], *TARGETS) for name in names_in(node))
-
-
-def _is_without_gradients(source: Source, node: ast.AST) -> bool:
-    """Return whether a statement is inside of `with torch.no_grad():`."""
-    parent = source.parents.get(node)
-    while parent is not None and not isinstance(parent, FUNCTIONS):
-        if isinstance(parent, ast.With) and any(
-            "no_grad" in ast.unparse(item.context_expr) for item in parent.items
-        ):
-            return True
-        parent = source.parents.get(parent)
-    return False
 
 
 def _detached_actions(scope: Scope) -> set[str]:
