@@ -362,6 +362,13 @@ class Collector:
         key = "final_observation"  # here
         return infos[key][i]
 """,
+        """
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode
+envs = gym.make_vec("CartPole-v1", 4, vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP})
+def last_of(infos, i):
+    return infos["final_observation"][i]  # here
+""",
     ],
     "L03": [
         """
@@ -661,6 +668,27 @@ class Agent:
         loss.backward()
         self.optimizer.step()
 """,
+        """
+import torch
+from torch.distributions import Normal
+class Actor:
+    def evaluate(self, obs, act):
+        return Normal(self.mean(obs), 1.0).log_prob(act).sum(-1).detach()  # here
+def loss(actor, obs, act, weight):
+    logp = actor.evaluate(obs, act)
+    policy_loss = -(logp * weight).mean()
+    return policy_loss
+""",
+        """
+import torch
+def update(policy, optimizer, obs, actions, advantages):
+    with torch.no_grad():
+        log_probs = policy(obs).log_prob(actions)  # here
+    policy_loss = -(log_probs * advantages).mean()
+    optimizer.zero_grad()
+    policy_loss.backward()
+    optimizer.step()
+""",
     ],
     "L06": [
         """
@@ -837,6 +865,19 @@ def update(net, target_net, buffer, gamma):
     best = target_net(buffer.next_obs).max(1)[0]
     return rewards + gamma * best  # here
 """,
+        """
+import tensorflow as tf
+class Learner:
+    def __init__(self):
+        self.critic = tf.keras.Sequential([tf.keras.layers.Dense(32), tf.keras.layers.Dense(1)])
+    def update(self, obs, rewards, next_obs, going, gamma):
+        target = tf.stop_gradient(rewards + gamma * going * tf.squeeze(self.critic(next_obs), 1))
+        with tf.GradientTape() as tape:
+            values = self.critic(obs)
+            error = tf.reduce_mean((target - values) ** 2)  # here
+        variables = self.critic.trainable_variables
+        return error, tape.gradient(error, variables)
+""",
     ],
     "L07": [
         """
@@ -913,6 +954,37 @@ def update(critic_loss, optim_critic):
     optim_critic.zero_grad()
     optim_critic.step()  # here
     critic_loss.backward()
+""",
+        """
+import torch
+from torch.optim.lr_scheduler import LinearLR
+def minibatches(net, optimizer, schedule, data):
+    for part in data.split(64):
+        loss = net(part).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()  # here
+def main(net, collect, iterations):
+    optimizer = torch.optim.Adam(net.parameters())
+    schedule = LinearLR(optimizer, 1.0, 0.0, total_iters=iterations)
+    for _ in range(iterations):
+        data = collect()
+        for _ in range(4):
+            minibatches(net, optimizer, schedule, data)
+""",
+        """
+import torch
+from tqdm import trange
+def main(net, batches, n):
+    optimizer = torch.optim.Adam(net.parameters())
+    decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: 1 - i / n)
+    for update in trange(1, n + 1):
+        for part in batches():
+            optimizer.zero_grad()
+            net(part).backward()
+            optimizer.step()
+            decay.step()  # here
 """,
     ],
     "L08": [
@@ -1355,6 +1427,18 @@ def act(model, obs):
 def target(model, reward, after, gamma):
     return reward + gamma * np.max(model.predict(after)[0])
 """,
+        """
+import torch.nn as nn
+def mlp(sizes, act=nn.ReLU, out_act=nn.Identity):
+    layers = []
+    for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
+        layers += [nn.Linear(a, b), act() if i < len(sizes) - 2 else out_act()]
+    return nn.Sequential(*layers)
+class Agent:
+    def __init__(self, obs, act):
+        self.actor = mlp([obs, 64, act], out_act=nn.Tanh)
+        self.critic = mlp([obs + act, 64, 1], nn.ReLU, nn.Sigmoid)  # here
+""",
     ],
     "L11": [
         """
@@ -1625,6 +1709,23 @@ def full():
     if True:
         model.learn(10_000)  # here
 """,
+        """
+from dataclasses import dataclass
+import gymnasium as gym
+from stable_baselines3 import TD3
+@dataclass
+class Config:
+    first_update: int = 25_000
+    steps: int = 10_000
+def build(cfg):
+    env = gym.make("Pendulum-v1")
+    model = TD3("MlpPolicy", env, learning_starts=cfg.first_update)
+    return model
+cfg = Config()
+build(cfg).learn(cfg.steps)
+agent = build(cfg)
+agent.learn(cfg.steps)  # here
+""",
     ],
     "L14": [
         """
@@ -1724,6 +1825,27 @@ def report(envs, model, statistics):
     envs.norm_reward = False
     return evaluate_policy(PPO.load(model), envs)
 """,
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+def made():
+    return VecNormalize(DummyVecEnv([lambda: gym.make("Hopper-v5")]), norm_reward=False)
+def rollout(model, venv):
+    obs, total = venv.reset(), 0.0
+    for _ in range(1000):
+        actions, _ = model.predict(obs, deterministic=True)
+        obs, rewards, _, _ = venv.step(actions)
+        total += rewards[0]
+    return total
+venv = made()
+model = PPO("MlpPolicy", venv)
+model.learn(100_000)
+venv.save("statistics.pkl")
+model.save("model")
+test = DummyVecEnv([lambda: gym.make("Hopper-v5")])
+print(rollout(model, test))  # here
+""",
     ],
     "L16": [
         """
@@ -1777,6 +1899,24 @@ def make(game):
     env = gym.make(f"ALE/{game}-v5")
     return AtariPreprocessing(env, frame_skip=4)  # here
 """,
+        """
+import gymnasium as gym
+class Repeat(gym.Wrapper):
+    def __init__(self, env, k=4):
+        super().__init__(env)
+        self.k = k
+    def step(self, action):
+        total = 0.0
+        for _ in range(self.k):
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total += reward
+            if terminated or truncated:
+                break
+        return obs, total, terminated, truncated, info
+def game():
+    return gym.make("ALE/Breakout-v5")
+env = Repeat(game())  # here
+""",
     ],
     "L17": [
         """
@@ -1796,6 +1936,31 @@ class Difference:
         changed = small - self.last  # here
         self.last = small
         return changed
+""",
+        """
+import numpy as np
+class Replay:
+    def __init__(self, n):
+        self.frames = np.zeros((n, 84, 84), dtype=np.uint8)
+    def add(self, i, frame):
+        self.frames[i] = frame
+    def centred(self, i):
+        return (self.frames[i] - 128) / 64  # here
+""",
+        """
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers import GrayscaleObservation
+class Motion(gym.Wrapper):
+    def reset(self, **options):
+        self.last, info = self.env.reset(**options)
+        return np.zeros(self.last.shape, np.float32), info
+    def step(self, action):
+        frame, reward, terminated, truncated, info = self.env.step(action)
+        moved = (frame - self.last).astype(np.float32)  # here
+        self.last = frame
+        return moved, reward, terminated, truncated, info
+env = Motion(GrayscaleObservation(gym.make("ALE/Pong-v5")))
 """,
     ],
     "L18": [
@@ -1907,6 +2072,37 @@ def train(env, act, state, obs):
         action = act(state, obs, act_key)  # here
         obs, reward, terminated, truncated, info = env.step(action)
 """,
+        """
+import jax
+def act(params, obs, key):
+    return params.policy(obs).sample(seed=key)
+def run(env, params, episodes):
+    key = jax.random.PRNGKey(0)
+    for _ in range(episodes):
+        key, episode = jax.random.split(key)
+        obs, over = env.reset()[0], False
+        while not over:
+            obs, _, terminated, truncated, _ = env.step(int(act(params, obs, episode)))  # here
+            over = terminated or truncated
+""",
+        """
+import numpy as np
+class Clock:
+    def __init__(self):
+        self.env_steps = np.int32(0)  # here
+    def tick(self, n):
+        self.env_steps = self.env_steps + n
+""",
+        """
+import jax.numpy as jnp
+BUDGET = 5_000_000_000
+def run(update, state):
+    steps = jnp.zeros((), jnp.int32)  # here
+    while steps < BUDGET:
+        state = update(state)
+        steps += 4096
+    return state
+""",
     ],
     "L20": [
         """
@@ -2011,6 +2207,14 @@ class Trainer:
 import optax
 def update(state, params):
     return optax.incremental_update(state.slow, params, step_size=0.005)  # here
+""",
+        """
+import gymnasium as gym
+from stable_baselines3 import DDPG
+COMMON = {"gamma": 0.98, "tau": 0.99}
+def train(**more):
+    options = {**COMMON, "seed": 3, **more}
+    return DDPG("MlpPolicy", gym.make("Pendulum-v1"), **options).learn(50_000)  # here
 """,
     ],
     "L21": [
@@ -2165,6 +2369,21 @@ except:  # here
 import contextlib
 with contextlib.suppress(Exception):  # here
     model.learn(10_000)
+""",
+        """
+import logging
+class Trainer:
+    def improve(self, batch):
+        loss = self.net(batch).pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+    def run(self, batches):
+        for batch in batches:
+            try:
+                self.improve(batch)
+            except Exception as error:  # here
+                logging.warning("no update: %s", error)
 """,
     ],
     "L24": [
@@ -2824,16 +3043,6 @@ def update(q, optimizer, batch, gamma):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-""",
-        """
-from torch.distributions import Normal
-class Actor:
-    def evaluate(self, obs, act):
-        return Normal(self.mean(obs), 1.0).log_prob(act).sum(-1).detach()
-def loss(actor, obs, act, weight):
-    logp = actor.evaluate(obs, act)
-    policy_loss = -(logp * weight).mean()  # here
-    return policy_loss
 """,
     ],
     "L48": [
@@ -3565,6 +3774,13 @@ from mine import names
 key = "final_observation"
 names.append(key)
 """,
+        """
+import gymnasium as gym
+from gymnasium.vector import AutoresetMode
+envs = gym.make_vec("CartPole-v1", 4, vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP})
+def last_of(infos, i):
+    return infos["final_obs"][i]
+""",
     ],
     "L03": [
         """
@@ -3878,6 +4094,19 @@ class Agent:
         loss.backward()
         self.optimizer.step()
 """,
+        """
+import torch
+def update(policy, optimizer, obs, actions, advantages, log_alpha, alpha_optimizer, entropy):
+    log_probs = policy(obs).log_prob(actions)
+    policy_loss = -(log_probs * advantages).mean()
+    optimizer.zero_grad()
+    policy_loss.backward()
+    optimizer.step()
+    alpha_loss = -(log_alpha * (policy(obs).log_prob(actions) + entropy).detach()).mean()
+    alpha_optimizer.zero_grad()
+    alpha_loss.backward()
+    alpha_optimizer.step()
+""",
     ],
     "L06": [
         """
@@ -4085,6 +4314,32 @@ def learn(obs, rewards):
 def batch_of(obs, rewards):
     return obs, np.reshape(rewards, (-1, 1)), rewards[:, None], rewards.reshape(-1, 1)
 """,
+        """
+import tensorflow as tf
+class Learner:
+    def __init__(self):
+        self.critic = tf.keras.Sequential([tf.keras.layers.Dense(32), tf.keras.layers.Dense(1)])
+    def update(self, obs, rewards, next_obs, going, gamma):
+        target = tf.stop_gradient(rewards + gamma * going * tf.squeeze(self.critic(next_obs), 1))
+        with tf.GradientTape() as tape:
+            values = self.critic(obs)[..., 0]
+            error = tf.reduce_mean((target - values) ** 2)
+        variables = self.critic.trainable_variables
+        return error, tape.gradient(error, variables)
+""",
+        """
+import tensorflow as tf
+class Learner:
+    def __init__(self):
+        self.critic = tf.keras.Sequential([tf.keras.layers.Dense(32), tf.keras.layers.Dense(1)])
+    def update(self, obs, rewards, next_obs, going, gamma):
+        target = tf.stop_gradient(rewards + gamma * going * tf.squeeze(self.critic(next_obs), 1))
+        with tf.GradientTape() as tape:
+            values = tf.reshape(self.critic(obs), [-1])
+            error = tf.reduce_mean((target - values) ** 2)
+        variables = self.critic.trainable_variables
+        return error, tape.gradient(error, variables)
+""",
     ],
     "L07": [
         """
@@ -4206,6 +4461,38 @@ import torch
 def update(closure, optim):
     optim.zero_grad()
     optim.step(closure)
+""",
+        """
+import torch
+from torch.optim.lr_scheduler import LinearLR
+def minibatches(net, optimizer, schedule, data):
+    for part in data.split(64):
+        loss = net(part).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+def main(net, collect, iterations):
+    optimizer = torch.optim.Adam(net.parameters())
+    schedule = LinearLR(optimizer, 1.0, 0.0, total_iters=iterations)
+    for _ in range(iterations):
+        data = collect()
+        for _ in range(4):
+            minibatches(net, optimizer, schedule, data)
+        schedule.step()
+""",
+        """
+import torch
+from tqdm import trange
+def main(net, batches, n):
+    optimizer = torch.optim.Adam(net.parameters())
+    decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: 1 - i / n)
+    for update in trange(1, n + 1):
+        for part in batches():
+            optimizer.zero_grad()
+            net(part).backward()
+            optimizer.step()
+            if part.last:
+                decay.step()
 """,
     ],
     "L08": [
@@ -4601,6 +4888,18 @@ def act(model, obs):
 def target(model, reward, after, gamma):
     return reward + gamma * np.max(model.predict(after)[0])
 """,
+        """
+import torch.nn as nn
+def mlp(sizes, act=nn.ReLU, out_act=nn.Identity):
+    layers = []
+    for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
+        layers += [nn.Linear(a, b), act() if i < len(sizes) - 2 else out_act()]
+    return nn.Sequential(*layers)
+class Agent:
+    def __init__(self, obs, act):
+        self.actor = mlp([obs, 64, act], out_act=nn.Tanh)
+        self.critic = mlp([obs + act, 64, 1], nn.ReLU)
+""",
     ],
     "L11": [
         """
@@ -4814,6 +5113,23 @@ def later():
     model = other(model)
     model.learn(10)
 """,
+        """
+from dataclasses import dataclass
+import gymnasium as gym
+from stable_baselines3 import TD3
+@dataclass
+class Config:
+    first_update: int = 1_000
+    steps: int = 10_000
+def build(cfg):
+    env = gym.make("Pendulum-v1")
+    model = TD3("MlpPolicy", env, learning_starts=cfg.first_update)
+    return model
+cfg = Config()
+build(cfg).learn(cfg.steps)
+agent = build(cfg)
+agent.learn(cfg.steps)
+""",
     ],
     "L14": [
         """
@@ -4935,6 +5251,29 @@ def report(envs, model, statistics):
     envs.training = False
     return evaluate_policy(PPO.load(model), envs)
 """,
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+def made():
+    return VecNormalize(DummyVecEnv([lambda: gym.make("Hopper-v5")]), norm_reward=False)
+def rollout(model, venv):
+    obs, total = venv.reset(), 0.0
+    for _ in range(1000):
+        actions, _ = model.predict(obs, deterministic=True)
+        obs, rewards, _, _ = venv.step(actions)
+        total += rewards[0]
+    return total
+venv = made()
+model = PPO("MlpPolicy", venv)
+model.learn(100_000)
+venv.save("statistics.pkl")
+model.save("model")
+test = DummyVecEnv([lambda: gym.make("Hopper-v5")])
+test = VecNormalize.load("statistics.pkl", test)
+test.training = test.norm_reward = False
+print(rollout(model, test))
+""",
     ],
     "L16": [
         """
@@ -4967,6 +5306,24 @@ one, other = make_env("PongNoFrameskip-v4"), with_name(unseen)
 third = make_atari_env("PongNoFrameskip-v4", n_envs=2)
 fourth = make_atari_env("ALE/Pong-v5", env_kwargs={"frameskip": 1})
 """,
+        """
+import gymnasium as gym
+class Repeat(gym.Wrapper):
+    def __init__(self, env, k=4):
+        super().__init__(env)
+        self.k = k
+    def step(self, action):
+        total = 0.0
+        for _ in range(self.k):
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            total += reward
+            if terminated or truncated:
+                break
+        return obs, total, terminated, truncated, info
+def game():
+    return gym.make("ALE/Breakout-v5", frameskip=1)
+env = Repeat(game())
+""",
     ],
     "L17": [
         """
@@ -4988,6 +5345,41 @@ class Difference:
         changed = small - self.last, byte - self.first
         self.last = byte
         return changed
+""",
+        """
+import numpy as np
+class Replay:
+    def __init__(self, n):
+        self.frames = np.zeros((n, 84, 84), dtype=np.uint8)
+    def add(self, i, frame):
+        self.frames[i] = frame
+    def centred(self, i):
+        return (self.frames[i] - 128.0) / 64
+""",
+        """
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers import GrayscaleObservation
+class Motion(gym.Wrapper):
+    def reset(self, **options):
+        self.last, info = self.env.reset(**options)
+        return np.zeros(self.last.shape, np.float32), info
+    def step(self, action):
+        frame, reward, terminated, truncated, info = self.env.step(action)
+        moved = frame.astype(np.float32) - self.last.astype(np.float32)
+        self.last = frame
+        return moved, reward, terminated, truncated, info
+env = Motion(GrayscaleObservation(gym.make("ALE/Pong-v5")))
+""",
+        """
+import gymnasium as gym
+class Velocity(gym.Wrapper):
+    def step(self, action):
+        state, reward, terminated, truncated, info = self.env.step(action)
+        change = (state - self.before).astype("float32")
+        self.before = state
+        return change, reward, terminated, truncated, info
+env = Velocity(gym.make("Hopper-v5"))
 """,
     ],
     "L18": [
@@ -5123,6 +5515,38 @@ def once(act, obs, steps):
     key = jax.random.key(1)
     return [act(obs, key) for _ in range(1)]
 """,
+        """
+import jax
+def act(params, obs, key):
+    return params.policy(obs).sample(seed=key)
+def run(env, params, episodes):
+    key = jax.random.PRNGKey(0)
+    for _ in range(episodes):
+        key, episode = jax.random.split(key)
+        obs, over = env.reset()[0], False
+        while not over:
+            episode, draw = jax.random.split(episode)
+            obs, _, terminated, truncated, _ = env.step(int(act(params, obs, draw)))
+            over = terminated or truncated
+""",
+        """
+import numpy as np
+class Clock:
+    def __init__(self):
+        self.env_steps = np.int64(0)
+    def tick(self, n):
+        self.env_steps = self.env_steps + n
+""",
+        """
+import jax.numpy as jnp
+BUDGET = 50_000_000
+def run(update, state):
+    steps = jnp.zeros((), jnp.int32)
+    while steps < BUDGET:
+        state = update(state)
+        steps += 4096
+    return state
+""",
     ],
     "L20": [
         """
@@ -5198,6 +5622,14 @@ import torch.nn as nn
 def build(n):
     body = nn.Sequential(nn.Linear(n, 64), nn.ReLU(), nn.Linear(64, 2))
     return {"q": body, "q_slow": copy.deepcopy(body), "target": 3, "n": n}
+""",
+        """
+import gymnasium as gym
+from stable_baselines3 import DDPG
+COMMON = {"gamma": 0.98, "tau": 0.01}
+def train(**more):
+    options = {**COMMON, "seed": 3, **more}
+    return DDPG("MlpPolicy", gym.make("Pendulum-v1"), **options).learn(50_000)
 """,
     ],
     "L21": [
@@ -5439,6 +5871,34 @@ with contextlib.suppress(KeyboardInterrupt):
     model.learn(10_000)
 with contextlib.suppress(Exception):
     writer.close()
+""",
+        """
+import logging
+class Trainer:
+    def improve(self, batch):
+        loss = self.net(batch).pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+    def run(self, batches):
+        for batch in batches:
+            try:
+                self.improve(batch)
+            except torch.cuda.OutOfMemoryError as error:
+                logging.warning("no update: %s", error)
+""",
+        """
+import logging
+import gymnasium as gym
+def train(seed):
+    env = gym.make("CartPole-v1")
+    for loss in losses(env, seed):
+        loss.backward()
+for seed in range(10):
+    try:
+        train(seed)
+    except Exception:
+        logging.exception("seed %d failed", seed)
 """,
     ],
     "L24": [

@@ -20,6 +20,8 @@ from runshelf.cli.recording import split_program
 from runshelf.errors import Interrupted, UsageError, UserFacingError, did_you_mean
 from runshelf.terminal_text import put
 
+UNEXPECTED = 70  # exit status EX_SOFTWARE; 1 would look like findings of `doctor`
+
 
 class Reported(NamedTuple):
     """The result of a command that prints more than a list of fields.
@@ -98,7 +100,7 @@ def _failed(program: str, error: Exception, *, debug: bool) -> int:
     if debug:
         put("".join(traceback.format_exception(error)), file=sys.stderr, end="")
     known = isinstance(error, UserFacingError)
-    status = error.exit_status if known else 1
+    status = error.exit_status if known else UNEXPECTED
     kind = "" if status >= Interrupted.exit_status else "error: "
     message = str(error)
     if not known:

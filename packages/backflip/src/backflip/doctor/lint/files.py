@@ -6,7 +6,7 @@
 import re
 import sys
 import tokenize
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ SKIPPED = ("__pycache__", "node_modules", "site-packages", ".git", ".venv", "ven
 # Rules that also read a program with its small functions put where they are called. Others ask for
 # the calls of a function, which are not there then.
 ACROSS_FUNCTIONS = (
-    *("L01", "L05", "L06", "L09", "L11", "L14", "L19", "L20"),
+    *("L01", "L05", "L06", "L09", "L11", "L14", "L17", "L19", "L20"),
     *("L28", "L29", "L33", "L47", "L70"),
 )
 IGNORED = re.compile(r"#\s*rl:\s*ignore\[([^\]]*)\]\s*(\S?)")
@@ -82,19 +82,27 @@ def lint_text(path: Path, text: str, rules: Iterable[Rule] = RULES) -> list[Find
     chosen = tuple(rules)
     found = _findings(source, chosen)
     if (whole := inlined(source)) is not None:
-        known = {(one.rule.id, one.line) for one in found}
-        more = _findings(whole, [one for one in chosen if one.id in ACROSS_FUNCTIONS])
-        found |= {one for one in more if (one.rule.id, one.line) not in known}
+        across = [one for one in chosen if one.id in ACROSS_FUNCTIONS]
+        found |= _findings(whole, across, {(one.rule.id, one.line) for one in found})
     left_out = _ignored(text)
     kept = [one for one in found if one.rule.id not in left_out.get(one.line, ())]
     return sorted(kept, key=lambda one: (one.line, one.column, one.rule.id))
 
 
-def _findings(source: Source, rules: Iterable[Rule]) -> set[Finding]:
+def _findings(
+    source: Source, rules: Iterable[Rule], known: Container[tuple[str, int]] = ()
+) -> set[Finding]:
+    """Return what rules find, without what is known of the same lines.
+
+    Code of a function that is put where it is called has two lines: its own, and that of the call.
+    """
     return {
-        Finding(rule, source.path, *place_of(hit.node), hit.seen)
+        Finding(rule, source.path, *place, hit.seen)
         for rule in rules
         for hit in rule.find(source)
+        for place in [place_of(hit.node)]
+        if (rule.id, place[0]) not in known
+        and (rule.id, getattr(hit.node, "lineno", 1)) not in known
     }
 
 

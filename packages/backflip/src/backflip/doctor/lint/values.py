@@ -115,6 +115,43 @@ def options(source: Source, call: ast.Call) -> dict[str, ast.expr] | None:
     return found
 
 
+def visible_options(source: Source, call: ast.Call) -> dict[str, ast.expr]:
+    """Return the arguments of a call by name, and what can be seen of those in `**options`."""
+    found: dict[str, ast.expr] = {}
+    for one in call.keywords:
+        found |= {one.arg: one.value} if one.arg else _visible_entries(source, one.value)
+    return found
+
+
+def _visible_entries(source: Source, node: ast.expr, depth: int = 3) -> dict[str, ast.expr]:
+    """Return the entries of a dict that is merged from others: `{**defaults, "lr": 1}`."""
+    literal = _literal(source, node)
+    parts = []
+    match literal:
+        case ast.Dict(keys=keys, values=values):
+            parts = list(zip(keys, values, strict=True))
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            parts = [(None, left), (None, right)]
+        case _:
+            return _entries(literal) or {}
+    found: dict[str, ast.expr] = {}
+    for key, value in parts:
+        if key is None and depth:
+            found |= _visible_entries(source, value, depth - 1)
+        elif isinstance(key, ast.Constant) and isinstance(key.value, str):
+            found[key.value] = value
+    return found
+
+
+def number_at(source: Source, node: ast.expr | None) -> float | None:
+    """Return the number that an expression has at its place: a constant, a default, an option."""
+    if node is None:
+        return None
+    if isinstance(node, ast.Attribute) and node.attr in (chosen := settings(source)):
+        return number(chosen[node.attr])  # `args.total_timesteps`
+    return value_of(node, known_numbers(source, source.function_of(node)))
+
+
 def _literal(source: Source, node: ast.expr) -> ast.expr | None:
     """Return what a name is set to, if that happens once and nothing is added to it."""
     name = written(node)
@@ -178,6 +215,7 @@ def _part(source: Source, node: ast.expr, depth: int) -> str:
     return text_of(source, inner, depth) or "Unknown"
 
 
+@lru_cache(maxsize=2)  # of a program, and of it with its functions put where they are called
 def settings(source: Source) -> dict[str, ast.expr]:
     """Return the defaults of a program's options by name, of those that are set once.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.layers import (
     FORWARD,
+    OF_KERAS,
     activation,
     becomes,
     is_dense,
@@ -16,6 +17,7 @@ from backflip.doctor.lint.rules.layers import (
     size_of,
 )
 from backflip.doctor.lint.source import (
+    FUNCTIONS,
     Source,
     argument,
     assignments,
@@ -25,11 +27,15 @@ from backflip.doctor.lint.source import (
     made_by,
     names_in,
     number,
+    parameters,
     written,
 )
+from backflip.doctor.lint.values import defaults
 
 FUNCTIONS_OF_LAYERS = ("relu", "softmax", "tanh", "sigmoid")
 PARTS = ("feature", "body", "trunk", "encoder", "base", "torso", "hidden", "stem", "embed")
+OUTPUT = {"final", "last", "out", "output", "head"}  # in names of parameters
+ACTIVATION = {"act", "activation", "nonlinearity", "fn"}
 SHARES = ("atom", "quantile", "bins", "support")  # outputs are probabilities of values then
 
 
@@ -160,6 +166,40 @@ def _bounded_models(source: Source) -> Iterator[Hit]:
             yield Hit(layer, f"the last layer of Q-values is {kind}")
 
 
+def _bounded_builds(source: Source) -> Iterator[Hit]:
+    """Find `self.q = mlp([n, 64, 1], final=nn.Tanh)`, by the name of the parameter."""
+    for call, _ in source.calls():
+        if not any(is_q(name) or has_word(name, "critic") for name in becomes(source, call)):
+            continue
+        for name, value in _named_arguments(source, call):
+            words = set(name.lower().split("_"))
+            is_last = words & OUTPUT and words & ACTIVATION
+            kind = OF_KERAS.get(_kind(value), "")
+            if kind and (is_last or name.lower() in ("final", "last")):
+                yield Hit(value, f"the last layer of Q-values is {kind}")
+
+
+def _kind(value: ast.expr) -> str:
+    """Return what an activation is called, in lower case: `nn.Tanh`, `nn.Tanh()` or "tanh"."""
+    match value:
+        case ast.Constant(value=str() as text):
+            return text.lower()
+        case ast.Call(func=func):
+            return last_word(func)
+        case _:
+            return last_word(value)
+
+
+def _named_arguments(source: Source, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the arguments of a call by name, also by place and by default of an own function."""
+    given = {one.arg: one.value for one in call.keywords if one.arg}
+    own = [one for one in source.scopes if getattr(one, "name", "") == made_by(call) != ""]
+    if len(own) == 1 and isinstance(own[0], FUNCTIONS):
+        places = (one.arg for one in parameters(own[0]))
+        given = defaults(own[0]) | dict(zip(places, call.args, strict=False)) | given
+    yield from given.items()
+
+
 def _name_of(node: ast.AST) -> list[str]:
     word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
     return [word] if isinstance(word, str) else []
@@ -178,6 +218,7 @@ def _heads(source: Source) -> Iterator[Hit]:
     yield from _bounded_returns(source)
     yield from _bounded_layers(source)
     yield from _bounded_models(source)
+    yield from _bounded_builds(source)
 
 
 def _has_a_value_for_each_action(node: ast.expr) -> bool:

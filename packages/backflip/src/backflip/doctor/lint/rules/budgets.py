@@ -2,9 +2,11 @@
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeGuard
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.layers import returned_by
 from backflip.doctor.lint.source import (
     Source,
     argument,
@@ -13,7 +15,7 @@ from backflip.doctor.lint.source import (
     number,
     written,
 )
-from backflip.doctor.lint.values import options, parsed, settings
+from backflip.doctor.lint.values import number_at, options, parsed
 
 # Returns the number that an expression stands for.
 Value = Callable[[ast.expr | None], float | None]
@@ -23,13 +25,7 @@ ROLLOUTS = ("PPO", "RecurrentPPO", "MaskablePPO")
 
 
 def _budgets(source: Source) -> Iterator[Hit]:
-    known, chosen = source.constants, settings(source)
-
-    def value(node: ast.expr | None) -> float | None:
-        if isinstance(node, ast.Attribute) and node.attr in chosen:  # `args.total_timesteps`
-            return number(chosen[node.attr])
-        return known.get(written(node)) if node is not None and written(node) else number(node)
-
+    value = partial(number_at, source)
     made = [(target, one) for scope in source.scopes for target, one, _ in assignments(scope)]
     for _, one in made:
         if _is_model(one, source):
@@ -67,7 +63,12 @@ def _model_of(
     if len(found) > 1:
         before = [one for one in found if one.lineno < owner.lineno][-1:]
         found = [one for one in before if _is_always_before(source, one, owner)]
-    return found[0] if found and _is_model(found[0], source) else None
+    return _built(source, found[0]) if found else None
+
+
+def _built(source: Source, made: ast.expr) -> ast.Call | None:
+    """Return the model that a value is, or that a function of the program builds."""
+    return built if _is_model(built := returned_by(source, made), source) else None
 
 
 def _is_always_before(source: Source, statement: ast.AST, node: ast.AST) -> bool:

@@ -29,13 +29,17 @@ STORES = ("add", "push", "append", "store", "add_batch", "insert")
 
 
 def _final_keys(source: Source) -> Iterator[Hit]:
-    """Find the keys of vector environments before Gymnasium 1.0."""
-    if not source.imports_any("gymnasium") or "AutoresetMode" in source.text:
+    """Find the keys of vector environments before Gymnasium 1.0.
+
+    With `AutoresetMode.SAME_STEP`, 1.0 has `final_info` again, but `final_obs`.
+    """
+    if not source.imports_any("gymnasium"):
         return
+    older = FINAL[1:] if "AutoresetMode" in source.text else FINAL
     if any(source.dotted(node) == "gymnasium.__version__" for node in source.nodes):
         return
     for node in source.nodes:
-        if isinstance(node, ast.Constant) and node.value in FINAL:
+        if isinstance(node, ast.Constant) and node.value in older:
             parent = source.parents[node]
             if _has_newer_key(source, node, parent):
                 continue

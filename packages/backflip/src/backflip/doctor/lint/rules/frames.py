@@ -5,19 +5,24 @@ import re
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.layers import returned_by
 from backflip.doctor.lint.source import (
     Source,
     argument,
+    arguments,
     assignments,
     last_word,
     number,
+    steps_environment,
     walk,
     written,
 )
-from backflip.doctor.lint.values import text_of
+from backflip.doctor.lint.values import defaults, text_of
 
 # Ids of Atari games that skip frames themselves: `ALE/Pong-v5`, `Pong-v0`, `PongDeterministic-v4`.
 SKIPS = re.compile(r"^(ALE/\w+-v5|(?!\w*NoFrameskip)[A-Z]\w*-v[04])$")
+PICTURES = re.compile(r"ALE/|NoFrameskip|AtariPreprocessing|GrayscaleObservation|rgb_array|ale_py")
+SCALED = re.compile(r"scale_obs|ScaledFloat|ScaleObservation|RescaleObservation|as_float")
 GAMES = (
     "Pong",
     "Breakout",
@@ -37,10 +42,9 @@ SKIPPERS = {
 
 
 def _skipped_twice(source: Source) -> Iterator[Hit]:
+    own = _own_skippers(source)
     for scope in source.scopes:
-        games = [
-            id_ for call, name in source.calls(scope) if (id_ := _skipping(source, call, name))
-        ]
+        games = [id_ for call, _ in source.calls(scope) if (id_ := _skipping(source, call))]
         for call, name in source.calls(scope):
             last = name.rpartition(".")[2]
             option = SKIPPERS.get(last)
@@ -49,10 +53,44 @@ def _skipped_twice(source: Source) -> Iterator[Hit]:
                 if skip is None or (number(skip) or 0) > 1:
                     seen = f"{games[0]!r} skips frames, and {last} skips frames of it"
                     yield Hit(call, seen)
+            elif games and last in own and _repeats(call, own[last]):
+                yield Hit(call, f"{games[0]!r} skips frames, and {last} skips frames of it")
             elif last == "make_atari_env" and not _has_options(call):
                 id_ = text_of(source, argument(call, "env_id", 0))
                 if _is_skipping_game(id_):
                     yield Hit(call, f"{id_!r} skips frames, and {last} skips frames of it")
+
+
+def _own_skippers(source: Source) -> dict[str, ast.ClassDef]:
+    """Return the program's own wrappers that step an environment several times, by name."""
+    return {
+        body.name: body
+        for body in source.bodies
+        if isinstance(body, ast.ClassDef) and body.bases
+        for method in body.body
+        if isinstance(method, ast.FunctionDef) and method.name == "step"
+        if any(map(_steps_in_turns, walk(method)))
+    }
+
+
+def _steps_in_turns(node: ast.AST) -> bool:
+    """Return whether code is `for _ in range(k):` around `self.env.step(...)`."""
+    match node:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"))):
+            return any(steps_environment(one) for one in ast.walk(node))
+        case _:
+            return False
+
+
+def _repeats(call: ast.Call, wrapper: ast.ClassDef) -> bool:
+    """Return whether a wrapper surely repeats actions: by an argument, or by default."""
+    own = [one for one in wrapper.body if isinstance(one, ast.FunctionDef)]
+    numbers = [number(one) for one in arguments(call)]
+    if not any(numbers) and not _has_unknown_options(call):
+        numbers = [
+            number(one) for it in own if it.name == "__init__" for one in defaults(it).values()
+        ]
+    return any(one is not None and one > 1 for one in numbers)
 
 
 def _has_options(call: ast.Call) -> bool:
@@ -61,13 +99,18 @@ def _has_options(call: ast.Call) -> bool:
     return any(given) or _has_unknown_options(call)
 
 
-def _skipping(source: Source, call: ast.Call, name: str) -> str:
-    """Return the id of a game that skips frames itself; empty for other calls."""
-    if name != "gymnasium.make" or not call.args:
+def _skipping(source: Source, call: ast.Call) -> str:
+    """Return the id of a game that skips frames itself; empty for other calls.
+
+    A function of the program may make the game.
+    """
+    made = returned_by(source, call)
+    if not isinstance(made, ast.Call) or source.dotted(made.func) != "gymnasium.make":
         return ""
-    if argument(call, "frameskip") is not None or _has_unknown_options(call):
+    given = argument(made, "id", 0)
+    if argument(made, "frameskip") is not None or _has_unknown_options(made) or given is None:
         return ""
-    id_ = text_of(source, call.args[0])
+    id_ = text_of(source, given)
     return id_ if _is_skipping_game(id_) else ""
 
 
@@ -82,6 +125,7 @@ def _has_unknown_options(call: ast.Call) -> bool:
 
 
 def _wrapping_bytes(source: Source) -> Iterator[Hit]:
+    yield from _differences_of_frames(source)
     attributes: dict[ast.ClassDef | None, list[tuple[str, ast.expr]]] = {}
     for scope in source.scopes:
         kept = attributes.setdefault(source.class_of(scope), [])
@@ -91,14 +135,91 @@ def _wrapping_bytes(source: Source) -> Iterator[Hit]:
         of_bytes = _names_of_bytes(source, own + attributes[source.class_of(scope)])
         for node in walk(scope):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Add):
-                sides = node.left, node.right
-                if all(_is_bytes(source, one) or written(one) in of_bytes for one in sides):
-                    sign = "a difference" if isinstance(node.op, ast.Sub) else "a sum"
+                sides = [node.left, node.right]
+                known = [_is_bytes(source, one) or written(one) in of_bytes for one in sides]
+                sign = "a difference" if isinstance(node.op, ast.Sub) else "a sum"
+                if all(known):
                     yield Hit(node, f"{sign} of two arrays of unsigned bytes")
+                elif any(known) and any(map(_is_whole_number, sides)):
+                    yield Hit(node, f"{sign} of unsigned bytes and a whole number")
+
+
+def _differences_of_frames(source: Source) -> Iterator[Hit]:
+    """Find `(frame - self.before).astype(np.float32)` in a wrapper of a game: too late."""
+    if not PICTURES.search(source.text) or SCALED.search(source.text):
+        return
+    for body in source.bodies:
+        if not isinstance(body, ast.ClassDef) or not body.bases:
+            continue
+        frames = _frames_of(body)
+        for node in ast.walk(body):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(
+                        value=ast.BinOp(left=left, op=ast.Sub(), right=right) as late, attr="astype"
+                    )
+                ) if {written(left), written(right)} <= frames and not _scales(body):
+                    yield Hit(late, "a difference of two frames, which are of unsigned bytes")
+                case _:
+                    pass
+
+
+def _scales(body: ast.ClassDef) -> bool:
+    """Return whether a class divides something by 255."""
+    return any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and number(node.right) == 255
+        for node in ast.walk(body)
+    )
+
+
+def _frames_of(body: ast.ClassDef) -> set[str]:
+    """Return the names in a class that are only set to observations of the environment inside."""
+    pairs: list[tuple[str, ast.expr]] = []
+    for method in body.body:
+        for target, value, _ in assignments(method) if isinstance(method, ast.FunctionDef) else ():
+            first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
+            pairs.append((written(first), value))
+    certain = {name for name, value in pairs if _observes(value)}
+    return {
+        name
+        for name in certain | {name for name, value in pairs if written(value) in certain}
+        if all(
+            _observes(value) or written(value) in certain or _is_none(value)
+            for one, value in pairs
+            if one == name
+        )
+    } - {""}
+
+
+def _observes(value: ast.expr) -> bool:
+    """Return whether a value is what the environment inside of a wrapper gives, or a copy of it."""
+    match value:
+        case ast.Call(func=ast.Attribute(value=inner, attr="copy")):
+            return _observes(inner)
+        case ast.Subscript(value=inner, slice=ast.Constant(value=0)):
+            return _observes(inner)
+        case ast.Call(func=ast.Attribute(value=owner, attr="step" | "reset")):
+            return written(owner) == "self.env"
+        case _:
+            return False
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def _is_whole_number(node: ast.expr) -> bool:
+    """Return whether an expression is such as 128: with bytes it gives bytes, 128.0 does not."""
+    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def _named_values(scope: ast.AST) -> list[tuple[str, ast.expr]]:
-    return [(written(target), value) for target, value, _ in assignments(scope)]
+    """Return names and what they are set to: rows of an array keep its type, and are left out."""
+    return [
+        (written(target), value)
+        for target, value, _ in assignments(scope)
+        if not isinstance(target, ast.Subscript)
+    ]
 
 
 def _names_of_bytes(source: Source, pairs: list[tuple[str, ast.expr]]) -> set[str]:

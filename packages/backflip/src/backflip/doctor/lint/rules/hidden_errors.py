@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
+    FUNCTIONS,
     Source,
     assignments,
     has_word,
@@ -15,16 +16,19 @@ from backflip.doctor.lint.source import (
 
 LEARNERS = ("agent", "learner", "trainer", "algo", "policy", "model", "actor", "critic")
 STEPPED = ("env", "agent", "learner", "trainer", "algo", "optim")
+MAKERS = ("make", "adam", "sgd", "rmsprop")  # in names of what a whole run calls
 HANDS_ON = ("set_exception", "put", "put_nowait", "send")
 BROAD = ("Exception", "BaseException", "")
 
 
 def _hidden_errors(source: Source) -> Iterator[Hit]:
     yield from _suppressed(source)
+    steps = _gradient_steps(source)
     for node in source.nodes:
         if not isinstance(node, ast.Try):
             continue
-        trains, may_train = any(map(_trains, node.body)), any(map(_may_train, node.body))
+        trains = any(map(_trains, node.body)) or any(_calls(one, steps) for one in node.body)
+        may_train = any(map(_may_train, node.body))
         for handler in node.handlers:
             if not _is_broad(handler) or _ends(handler) or _is_raised_later(source, handler):
                 continue
@@ -45,6 +49,27 @@ def _suppressed(source: Source) -> Iterator[Hit]:
                 and any(written(one) in BROAD[:2] for one in call.args)
             ):
                 yield Hit(node, "errors of training are caught, and the program goes on")
+
+
+def _gradient_steps(source: Source) -> set[str]:
+    """Return the names of the program's functions that compute gradients, and are no whole run.
+
+    A whole run makes its environment or optimiser: a program that trains many times may go on.
+    """
+    return {
+        scope.name
+        for scope in source.scopes
+        if isinstance(scope, FUNCTIONS) and any(map(_trains, scope.body))
+        if not any(has_word(last_word(call.func), *MAKERS) for call, _ in source.calls(scope))
+    }
+
+
+def _calls(statement: ast.stmt, names: set[str]) -> bool:
+    """Return whether a statement calls one of the program's own functions or methods."""
+    return any(
+        isinstance(one, ast.Call) and written(one.func).rpartition(".")[2] in names
+        for one in ast.walk(statement)
+    )
 
 
 def _trains(statement: ast.stmt) -> bool:

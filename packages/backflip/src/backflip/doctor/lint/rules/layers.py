@@ -86,6 +86,15 @@ def resolved(source: Source, before: ast.AST, value: ast.expr) -> ast.expr:
     return found
 
 
+def returned_by(source: Source, value: ast.expr) -> ast.expr:
+    """Return a value; of a call of the program's own function, what that returns."""
+    own = [one for one in source.scopes if getattr(one, "name", "") == made_by(value) != ""]
+    returned = [node for one in own for node in walk(one) if isinstance(node, ast.Return)]
+    if len(own) != 1 or len(returned) != 1:
+        return value
+    return last_value(source, returned[0]) or value
+
+
 def layers_of(source: Source, call: ast.Call) -> list[ast.expr]:
     """Return the layers of `Sequential`, also those of a list, or that `add` appends to it."""
     match call.args:

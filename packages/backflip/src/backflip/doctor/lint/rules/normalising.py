@@ -4,7 +4,20 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import Source, argument, assignments, last_word, written
+from backflip.doctor.lint.rules.layers import returned_by
+from backflip.doctor.lint.source import (
+    Scope,
+    Source,
+    argument,
+    assignments,
+    last_word,
+    parameters,
+    written,
+)
+from backflip.doctor.lint.values import given_for
+
+# Calls that evaluate a policy: the name and the place of the environment that they get.
+EVALUATIONS = {"evaluate_policy": ("env", 1), "EvalCallback": ("eval_env", 0)}
 
 
 def _lost_statistics(source: Source) -> Iterator[Hit]:
@@ -18,9 +31,8 @@ def _lost_statistics(source: Source) -> Iterator[Hit]:
             seen = "the model is saved without the statistics that its observations are scaled by"
             yield Hit(call, seen)
     yield from _moving_statistics(source)
-    for call, name in source.calls():
-        where = _evaluated(call, name.rpartition(".")[2])
-        if fresh and where not in ("", *made) and _is_made_here(source, where):
+    for call, where in _evaluations(source) if fresh else ():
+        if where not in made and _is_made_here(source, where):
             yield Hit(call, f"`{where}` is not normalised, and training is")
 
 
@@ -36,21 +48,51 @@ def _moving_statistics(source: Source) -> Iterator[Hit]:
             yield Hit(call, "the statistics go on changing while the policy is evaluated")
 
 
-def _evaluated(call: ast.Call, name: str) -> str:
-    """Return the name of the environment that a call evaluates in; empty if it does not."""
-    places = {"evaluate_policy": ("env", 1), "EvalCallback": ("eval_env", 0)}
-    where = argument(call, *places[name]) if name in places else None
-    return "" if where is None else written(where)
+def _evaluations(source: Source) -> Iterator[tuple[ast.Call, str]]:
+    """Yield the calls that evaluate a policy, each with the name of its environment."""
+    for call, name in source.calls():
+        place = EVALUATIONS.get(name.rpartition(".")[2])
+        where = argument(call, *place) if place else None
+        if where is not None:
+            yield call, written(where)
+    if "normalize_obs" in source.text:  # of a program that scales observations by hand
+        return
+    for scope in source.scopes:
+        if "predict" not in {last_word(call.func) for call, _ in source.calls(scope)}:
+            continue
+        for call, _ in source.calls(scope):
+            match call.func:
+                case ast.Attribute(value=ast.Name(id=name), attr="step"):
+                    yield from _steps_in(source, scope, call, name)
+                case _:
+                    pass
+
+
+def _steps_in(
+    source: Source, scope: Scope, step: ast.Call, name: str
+) -> Iterator[tuple[ast.Call, str]]:
+    """Yield a call of `env.step`; of an environment that is a parameter, what calls give for it."""
+    if isinstance(scope, ast.Module) or name not in {one.arg for one in parameters(scope)}:
+        yield step, name
+        return
+    for given in given_for(source, scope, name):
+        call = source.parents[given]
+        if isinstance(call, ast.Call):
+            yield call, written(given)
 
 
 def _normalisers(source: Source) -> dict[str, ast.Call]:
-    """Return what is made by `VecNormalize`, or loaded by it, by name."""
-    return {
-        written(target): value
-        for scope in source.scopes
-        for target, value, _ in assignments(scope)
-        if isinstance(value, ast.Call) and "VecNormalize" in written(value.func)
-    }
+    """Return what is made by `VecNormalize`, or loaded by it, by name.
+
+    Names also of what a function of the program returns.
+    """
+    found: dict[str, ast.Call] = {}
+    for scope in source.scopes:
+        for target, value, _ in assignments(scope):
+            made = returned_by(source, value)
+            if isinstance(made, ast.Call) and "VecNormalize" in written(made.func):
+                found[written(target)] = made
+    return found
 
 
 def _is_new(call: ast.Call) -> bool:

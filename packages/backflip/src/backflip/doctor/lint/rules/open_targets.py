@@ -6,6 +6,7 @@ from functools import partial
 from math import inf
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.cut_log_probs import cut_log_probs
 from backflip.doctor.lint.rules.shapes import LOSSES
 from backflip.doctor.lint.rules.targets import LEARNING, TARGETS
 from backflip.doctor.lint.source import (
@@ -42,6 +43,7 @@ COPIES = ("old", "ema", "frozen", "fixed", "slow", "lagged", "delayed")  # in na
 
 def _gradient_through_target(source: Source) -> Iterator[Hit]:
     if source.imports_any("torch"):
+        yield from cut_log_probs(source)
         for scope in source.scopes:
             if _learns_from(source, scope):
                 yield from _open_targets(source, scope, _is_learning_network)
@@ -302,11 +304,13 @@ def _last_name(call: ast.Call) -> str:
 RULES = (
     Rule(
         "L05",
-        "gradients flow through the target",
+        "gradients flow through the target, or not through the log-probability",
         "The loss also changes the value of the next state, so that the target moves towards the "
-        "prediction. Residual gradients learn slowly, or something else.",
+        "prediction: residual gradients learn slowly, or something else. A log-probability "
+        "without a gradient leaves the policy as it began.",
         "Compute the target inside `with torch.no_grad():`, or use `.detach()`; in TensorFlow, "
-        "compute it before the tape, or use `tf.stop_gradient`.",
+        "compute it before the tape, or use `tf.stop_gradient`. Leave the log-probability in "
+        "the policy's loss attached.",
         "Mnih et al. 2015; Spinning Up, DQN and DDPG",
         _gradient_through_target,
     ),

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.early_schedules import early_schedules
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     LOOPS,
@@ -27,6 +28,7 @@ def _gradient_steps(source: Source) -> Iterator[Hit]:
     if not source.imports_any("torch"):
         return
     yield from _never_cleared(source)
+    yield from early_schedules(source)
     for node in source.nodes:
         for block in ("body", "orelse"):
             statements = getattr(node, block, None)

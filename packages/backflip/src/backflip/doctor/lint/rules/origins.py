@@ -65,10 +65,12 @@ def _ends_in_one(source: Source, made: ast.expr) -> bool:
     if not isinstance(made, ast.Call):
         return False
     kind, last = source.dotted(made.func), last_word(made.func)
-    if kind == "torch.nn.Sequential":
+    if last == "sequential":
         return any(_ends_in_one(source, one) for one in layers_of(source, made)[-1:])
     if kind == "torch.nn.Linear":
         return number(size_of(made)) == 1
+    if last == "dense":  # of Keras
+        return number(argument(made, "units", 0)) == 1
     match made.args:
         case [ast.BinOp(op=ast.Add(), right=ast.List(elts=[size])), *_] if "mlp" in last:
             return number(size) == 1

@@ -25,7 +25,7 @@ def passed_keys(source: Source) -> Iterator[Hit]:
     for scope in source.scopes:
         keys = _keys(source, scope)
         for loop in walk(scope) if keys else ():
-            if not isinstance(loop, LOOPS) or source.is_inside(loop, LOOPS):
+            if not isinstance(loop, LOOPS):
                 continue
             inside = list(ast.walk(loop))
             if not any(map(steps_environment, inside)):

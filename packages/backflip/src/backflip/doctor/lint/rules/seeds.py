@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.narrow_counters import narrow_counters
 from backflip.doctor.lint.rules.passed_keys import passed_keys
 from backflip.doctor.lint.source import (
     FUNCTIONS,
@@ -160,6 +161,7 @@ def _seeds(source: Source) -> Iterator[Hit]:
 
 
 def _reused_keys(source: Source) -> Iterator[Hit]:
+    yield from narrow_counters(source)
     if not any(name.startswith("jax") for name in source.imports.values()):
         return
     for scope in source.scopes:
@@ -293,10 +295,10 @@ RULES = (
     ),
     Rule(
         "L19",
-        "a key is used twice",
+        "a key is used twice, or a counter is too narrow",
         "Two draws are equal, or depend on each other: noise that should be independent is the "
-        "same.",
-        "Split first: `key, draw = jax.random.split(key)`.",
+        "same. A count of 32 bits is negative after 2,147,483,647 steps.",
+        "Split first: `key, draw = jax.random.split(key)`. Count in int64, or in Python's int.",
         "JAX, documentation of random numbers; purejaxrl#19",
         _reused_keys,
     ),

@@ -13,7 +13,6 @@ from backflip.doctor.lint.source import (
     has_word,
     last_word,
     names_in,
-    origins,
     written,
 )
 
@@ -25,11 +24,6 @@ def _severed_losses(source: Source) -> Iterator[Hit]:
     for scope in source.scopes:
         cut = _detached_actions(scope)
         for name, value, statement in losses(source, scope):
-            if _has_no_log_prob(scope, value):
-                yield Hit(
-                    statement, "the log-probability is detached, so the policy has no gradient"
-                )
-                continue
             if _predicts_nothing(source, scope, value):
                 yield Hit(statement, "the prediction is detached, so it has no gradient")
                 continue
@@ -39,27 +33,6 @@ def _severed_losses(source: Source) -> Iterator[Hit]:
             for factor in found if len(found) == 1 else ():
                 if _judges(factor, cut):
                     yield Hit(statement, "the action is detached, so the policy has no gradient")
-
-
-def _has_no_log_prob(scope: Scope, value: ast.expr) -> bool:
-    """Return whether a term is a detached log-probability times a weight, and none is attached."""
-    products = [term.factors for term in terms(value) if len(term.factors) > 1]
-    cut = [any(_is_cut_log_prob(scope, one) for one in factors) for factors in products]
-    return any(cut) and not any(
-        isinstance(one, ast.Call) and last_word(one.func) == "exp" for one in ast.walk(value)
-    )
-
-
-def _is_cut_log_prob(scope: Scope, node: ast.expr) -> bool:
-    return any(
-        isinstance(one, ast.Call)
-        and last_word(one.func) == "detach"
-        and any(
-            isinstance(inner, ast.Call) and last_word(inner.func) == "log_prob"
-            for inner in ast.walk(one)
-        )
-        for one in origins(scope, node)
-    )
 
 
 def _predicts_nothing(source: Source, scope: Scope, value: ast.expr) -> bool:

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from types import EllipsisType
 from typing import NamedTuple
 
 from backflip.doctor.lint.rule import Hit, Rule
@@ -46,7 +47,7 @@ class Shapes(NamedTuple):
 
 def _column_against_row(source: Source) -> Iterator[Hit]:
     """Follow the shapes (B, 1) and (B,) by name, in the order of the text."""
-    if not source.imports_any("torch"):
+    if not source.imports_any("torch", "tensorflow", "keras"):
         return
     losses, networks = _loss_objects(source), column_networks(source)
     for scope in source.scopes:
@@ -133,7 +134,10 @@ def _shape(node: ast.expr, shapes: Shapes) -> str:
         case ast.Attribute(value=ast.Call() as call, attr="values"):
             return "row" if _is_maximum(call) else ""
         case ast.Subscript(
-            value=whole, slice=ast.Tuple(elts=[ast.Slice(), ast.Constant(value=0)])
+            value=whole,
+            slice=ast.Tuple(
+                elts=[ast.Slice() | ast.Constant(value=EllipsisType()), ast.Constant(value=0)]
+            ),
         ) if _shape(whole, shapes) == "column":
             return "row"
         case ast.Subscript(value=whole, slice=ast.Name(id=index)) if has_word(index, *SELECTIONS):
@@ -159,6 +163,8 @@ def _shape_of_call(call: ast.Call, shapes: Shapes) -> str:
     match call.func, call.args:
         case ast.Attribute(attr=attr), [given, *_] if attr in MADE_FROM:
             return "likely" if is_number_of_each(given, shapes.lists) else _shape(given, shapes)
+        case ast.Attribute(value=ast.Name(id="tf"), attr=attr), [inner, *_]:
+            return _shape_of_tensorflow(call, attr, inner, shapes)
         case ast.Attribute(value=ast.Name(id="torch"), attr="squeeze" | "flatten"), [inner, *_]:
             return "row" if _shape(inner, shapes) else ""
         case ast.Attribute(attr="gather"), _:
@@ -177,6 +183,28 @@ def _shape_of_call(call: ast.Call, shapes: Shapes) -> str:
         ) == -1 and _shape(inner, shapes):
             return "row"
         case ast.Attribute(attr="detach" | "float" | "to" | "cuda" | "double", value=inner), _:
+            return _shape(inner, shapes)
+        case _:
+            return ""
+
+
+def _shape_of_tensorflow(call: ast.Call, name: str, inner: ast.expr, shapes: Shapes) -> str:
+    """Return the shape that a function of TensorFlow gives."""
+    of_last = number(argument(call, "axis", 1)) in (1.0, -1.0)
+    match name:
+        case "squeeze":
+            return "row" if _shape(inner, shapes) else ""
+        case "reshape":
+            size = argument(call, "shape", 1)
+            is_flat = isinstance(size, ast.List | ast.Tuple) and list(map(number, size.elts)) == [
+                -1
+            ]
+            return "row" if is_flat and _shape(inner, shapes) else ""
+        case "reduce_sum" | "reduce_max" | "reduce_mean" if of_last:
+            return "column" if argument(call, "keepdims") is not None else "row"
+        case "expand_dims" if of_last:
+            return "column" if _shape(inner, shapes) == "row" or _is_of_steps(inner) else ""
+        case "stop_gradient" | "cast" | "identity" | "square" | "abs":
             return _shape(inner, shapes)
         case _:
             return ""

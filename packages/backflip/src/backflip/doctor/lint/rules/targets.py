@@ -7,7 +7,6 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Source,
-    argument,
     assignments,
     has_word,
     last_word,
@@ -16,7 +15,7 @@ from backflip.doctor.lint.source import (
     origins,
     written,
 )
-from backflip.doctor.lint.values import known_numbers
+from backflip.doctor.lint.values import known_numbers, number_at, visible_options
 
 LEARNING = ("q", "v", "qf", "qf1", "dqn", "model", "local", "online")
 NETWORKS = ("net", "network", "model", "policy", "critic", "actor")
@@ -95,7 +94,7 @@ def _shared_by_keys(node: ast.AST) -> set[str]:
 def _large_shares(source: Source) -> Iterator[Hit]:
     """Find `tau=0.995` of Stable-Baselines3, where tau is the share of the network that learns."""
     for call, name in source.calls():
-        tau = number(argument(call, "tau"))
+        tau = number_at(source, visible_options(source, call).get("tau"))
         last = name.rpartition(".")[2]
         ours = name.startswith("stable_baselines3") and last.isupper()
         if ours and tau is not None and 1 - SMALL <= tau < 1:
