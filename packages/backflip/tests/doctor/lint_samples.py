@@ -689,6 +689,17 @@ def update(policy, optimizer, obs, actions, advantages):
     policy_loss.backward()
     optimizer.step()
 """,
+        """
+import torch
+class Learner:
+    def segment(self, n):
+        return self.rollout(n)
+    def update(self, n):
+        logp_of_actions, weights, critic_error = self.segment(n)
+        policy_part = -(logp_of_actions.detach() * weights).mean()  # here
+        loss = policy_part + 0.5 * critic_error
+        loss.backward()
+""",
     ],
     "L06": [
         """
@@ -1650,6 +1661,38 @@ agent = Agent(np.zeros((16, 4)))
 state, info = env.reset()
 env.step(agent.act(state))
 """,
+        """
+import math
+import random
+START, END, SLOW = 1.0, 0.05, 20_000
+def share(step):
+    if step < 100:
+        return END
+    return END + (START - END) * (1 - math.exp(-step / SLOW))  # here
+def act(q, env, obs, step):
+    chance = share(step)
+    if random.random() > chance:
+        return int(q(obs).argmax())
+    return env.action_space.sample()
+def run(env, q, obs):
+    for step in range(1_000_000):
+        chance = share(step)
+        if random.random() < chance:
+            action = env.action_space.sample()
+        else:
+            action = int(q(obs).argmax())
+        obs, *_ = env.step(action)
+""",
+        """
+import numpy as np
+class Agent:
+    def __init__(self):
+        self.steps = 0
+    def act(self, obs):
+        self.steps += 1
+        greedy = max(0.1, 1.0 - self.steps / 5e4)  # here
+        return int(self.q(obs).argmax()) if np.random.rand() < greedy else np.random.randint(4)
+""",
     ],
     "L13": [
         """
@@ -1962,6 +2005,26 @@ class Motion(gym.Wrapper):
         return moved, reward, terminated, truncated, info
 env = Motion(GrayscaleObservation(gym.make("ALE/Pong-v5")))
 """,
+        """
+import numpy as np
+class Frames:
+    def __init__(self, n):
+        self.kept = np.empty((n, 64, 64), np.uint8)
+    def drawn(self, i, j):
+        one, other = self.kept[i], self.kept[j]
+        return moved(one, other)
+def moved(new, old):
+    change = new - old  # here
+    return change / 64.0
+""",
+        """
+import numpy as np
+def motion(frame, earlier):
+    return (frame - earlier).astype(np.float32) / 255.0  # here
+def step(env, action, earlier):
+    frame = env.step(action)[0][::2, ::2]
+    return motion(frame, earlier)
+""",
     ],
     "L18": [
         """
@@ -2215,6 +2278,21 @@ COMMON = {"gamma": 0.98, "tau": 0.99}
 def train(**more):
     options = {**COMMON, "seed": 3, **more}
     return DDPG("MlpPolicy", gym.make("Pendulum-v1"), **options).learn(50_000)  # here
+""",
+        """
+import copy
+import torch
+KEEP = 0.99
+def follow(one, two):
+    with torch.no_grad():
+        for a, b in zip(one.parameters(), two.parameters()):
+            b.data.mul_(1 - KEEP)  # here
+            b.data.add_(KEEP * a.data)
+def learn(critic, batches, update):
+    critic_target = copy.deepcopy(critic)
+    for batch in batches:
+        update(critic, critic_target, batch)
+        follow(critic, critic_target)
 """,
     ],
     "L21": [
@@ -4107,6 +4185,24 @@ def update(policy, optimizer, obs, actions, advantages, log_alpha, alpha_optimiz
     alpha_loss.backward()
     alpha_optimizer.step()
 """,
+        """
+import torch
+class Learner:
+    def segment(self, n):
+        return self.rollout(n)
+    def update(self, n):
+        logp_of_actions, weights, critic_error = self.segment(n)
+        policy_part = -(logp_of_actions * weights).mean()
+        loss = policy_part + 0.5 * critic_error
+        loss.backward()
+""",
+        """
+import torch
+def loss(policy, obs, actions, advantages, old_logp):
+    gap = policy(obs).log_prob(actions) - old_logp.detach()
+    policy_loss = -(gap * advantages).mean()
+    return policy_loss
+""",
     ],
     "L06": [
         """
@@ -5065,6 +5161,38 @@ def epsilon_at(end, start, frame, frames):
     left = 1.0 - min(1.0, frame / frames)
     return end + (start - end) * left
 """,
+        """
+import math
+import random
+START, END, SLOW = 1.0, 0.05, 20_000
+def share(step):
+    if step < 100:
+        return START
+    return END + (START - END) * math.exp(-step / SLOW)
+def act(q, env, obs, step):
+    chance = share(step)
+    if random.random() > chance:
+        return int(q(obs).argmax())
+    return env.action_space.sample()
+def run(env, q, obs):
+    for step in range(1_000_000):
+        chance = share(step)
+        if random.random() < chance:
+            action = env.action_space.sample()
+        else:
+            action = int(q(obs).argmax())
+        obs, *_ = env.step(action)
+""",
+        """
+import numpy as np
+class Agent:
+    def __init__(self):
+        self.steps = 0
+    def act(self, obs):
+        self.steps += 1
+        greedy = min(0.9, self.steps / 5e4)
+        return int(self.q(obs).argmax()) if np.random.rand() < greedy else np.random.randint(4)
+""",
     ],
     "L13": [
         """
@@ -5381,6 +5509,33 @@ class Velocity(gym.Wrapper):
         return change, reward, terminated, truncated, info
 env = Velocity(gym.make("Hopper-v5"))
 """,
+        """
+import numpy as np
+class Frames:
+    def __init__(self, n):
+        self.kept = np.empty((n, 64, 64), np.uint8)
+    def drawn(self, i, j):
+        one, other = self.kept[i], self.kept[j]
+        return moved(one, other)
+def moved(new, old):
+    change = new.astype(np.int16) - old
+    return change / 64.0
+""",
+        """
+import numpy as np
+def motion(frame, earlier):
+    return (frame.astype(np.float32) - earlier) / 255.0
+def step(env, action, earlier):
+    frame = env.step(action)[0][::2, ::2]
+    return motion(frame, earlier)
+""",
+        """
+import numpy as np
+def motion(frame, earlier):
+    return (frame - earlier).astype(np.float32) / 255.0
+def step(env, action, earlier):
+    return motion(env.step(action)[0].astype(float), earlier)
+""",
     ],
     "L18": [
         """
@@ -5630,6 +5785,21 @@ COMMON = {"gamma": 0.98, "tau": 0.01}
 def train(**more):
     options = {**COMMON, "seed": 3, **more}
     return DDPG("MlpPolicy", gym.make("Pendulum-v1"), **options).learn(50_000)
+""",
+        """
+import copy
+import torch
+KEEP = 0.99
+def follow(one, two):
+    with torch.no_grad():
+        for a, b in zip(one.parameters(), two.parameters()):
+            b.data.mul_(KEEP)
+            b.data.add_((1 - KEEP) * a.data)
+def learn(critic, batches, update):
+    critic_target = copy.deepcopy(critic)
+    for batch in batches:
+        update(critic, critic_target, batch)
+        follow(critic, critic_target)
 """,
     ],
     "L21": [

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit
-from backflip.doctor.lint.rules.loss_signs import losses, terms
+from backflip.doctor.lint.rules.loss_signs import Term, losses, terms
 from backflip.doctor.lint.source import (
     Scope,
     Source,
@@ -14,7 +14,9 @@ from backflip.doctor.lint.source import (
     origins,
 )
 
-TEMPERATURES = ("alpha", "temp", "eta", "lagrange")  # their loss has the log-probability detached
+LIKELIHOODS = ("log_prob", "logprob", "logp", "lp_a", "log_pi")
+OLDER = ("old", "behav", "ref", "prev", "target")  # of another policy, which has no gradient
+TEMPERATURES = ("alpha", "temp", "lagrange")  # their loss has the log-probability detached
 
 
 def cut_log_probs(source: Source) -> Iterator[Hit]:
@@ -23,7 +25,7 @@ def cut_log_probs(source: Source) -> Iterator[Hit]:
         for _, value, statement in losses(source, scope):
             if source.without_gradients(statement) or _has_ratio(value):
                 continue
-            for term in terms(value):
+            for term in _all_terms(scope, value):
                 names = {name for one in term.factors for name in names_in(one)}
                 if len(term.factors) < 2 or any(has_word(name, *TEMPERATURES) for name in names):
                     continue
@@ -31,6 +33,17 @@ def cut_log_probs(source: Source) -> Iterator[Hit]:
                 if (found := next(filter(None, cut), None)) is not None:
                     seen = "the log-probability is detached, so the policy has no gradient"
                     yield Hit(found, seen)
+
+
+def _all_terms(scope: Scope, value: ast.expr) -> Iterator[Term]:
+    """Yield the terms of a loss, also those of the names that it adds: `loss = actor + critic`."""
+    for term in terms(value):
+        match term.factors:
+            case [ast.Name() as name]:
+                *_, made = origins(scope, name)
+                yield from terms(made) if made is not name else ()
+            case _:
+                yield term
 
 
 def _has_ratio(value: ast.expr) -> bool:
@@ -45,11 +58,14 @@ def _cut(source: Source, scope: Scope, factor: ast.expr) -> ast.expr | None:
         for node in ast.walk(one):
             if not isinstance(node, ast.Call):
                 continue
-            holds = any(
-                isinstance(inner, ast.Call) and last_word(inner.func) == "log_prob"
-                for inner in ast.walk(node)
-            )
             is_off = last_word(node.func) == "log_prob" and source.without_gradients(node)
-            if holds and (is_off or last_word(node.func) == "detach"):
+            if is_off or (last_word(node.func) == "detach" and _holds_log_prob(node)):
                 return node
     return None
+
+
+def _holds_log_prob(node: ast.AST) -> bool:
+    """Return whether code calls `log_prob`, or has a name such as `logps` and no older one."""
+    words = {last_word(one) for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)}
+    named = [word for word in words if has_word(word, *LIKELIHOODS)]
+    return bool(named) and not any(has_word(word, *OLDER) for word in named)

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.rising_shares import rising_shares
 from backflip.doctor.lint.rules.still_epsilons import (
     greedy_shares,
     is_epsilon,
@@ -31,7 +32,10 @@ ATTACKS = ("attack", "adversar", "perturb", "fgsm", "pgd", "robust")  # ε is a 
 
 def _epsilons(source: Source) -> Iterator[Hit]:
     yield from _growing_epsilon(source)
-    yield from _rising_schedules(source)
+    rising = list(_rising_schedules(source))
+    known = {getattr(hit.node, "lineno", 0) for hit in rising}
+    yield from rising
+    yield from (hit for hit in rising_shares(source) if getattr(hit.node, "lineno", 0) not in known)
     yield from still_epsilons(source)
 
 

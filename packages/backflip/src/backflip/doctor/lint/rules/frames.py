@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.layers import returned_by
 from backflip.doctor.lint.source import (
+    FUNCTIONS,
+    LONGEST_CHAIN,
     Source,
     argument,
     arguments,
     assignments,
     last_word,
     number,
+    parameters,
     steps_environment,
     walk,
     written,
 )
-from backflip.doctor.lint.values import defaults, text_of
+from backflip.doctor.lint.values import defaults, given_for, text_of
 
 # Ids of Atari games that skip frames themselves: `ALE/Pong-v5`, `Pong-v0`, `PongDeterministic-v4`.
 SKIPS = re.compile(r"^(ALE/\w+-v5|(?!\w*NoFrameskip)[A-Z]\w*-v[04])$")
@@ -126,6 +129,7 @@ def _has_unknown_options(call: ast.Call) -> bool:
 
 def _wrapping_bytes(source: Source) -> Iterator[Hit]:
     yield from _differences_of_frames(source)
+    yield from _late_scalings(source)
     attributes: dict[ast.ClassDef | None, list[tuple[str, ast.expr]]] = {}
     for scope in source.scopes:
         kept = attributes.setdefault(source.class_of(scope), [])
@@ -162,6 +166,38 @@ def _differences_of_frames(source: Source) -> Iterator[Hit]:
                     yield Hit(late, "a difference of two frames, which are of unsigned bytes")
                 case _:
                     pass
+
+
+def _late_scalings(source: Source) -> Iterator[Hit]:
+    """Find `(now - before).astype(np.float32) / 255`: 255 divides bytes, and so both are bytes.
+
+    Names that a float may be given to are left out.
+    """
+    for node in source.nodes:
+        match node:
+            case ast.BinOp(
+                left=ast.Call(func=ast.Attribute(value=ast.BinOp(op=ast.Sub()) as late, attr=attr)),
+                op=ast.Div(),
+                right=ast.Constant(value=255 | 255.0),
+            ) if attr in ("astype", "float"):
+                names = {written(late.left), written(late.right)}
+                if all(names) and not any(_may_be_float(source, late, name) for name in names):
+                    yield Hit(late, "a difference of two pictures of unsigned bytes")
+            case _:
+                pass
+
+
+def _may_be_float(source: Source, node: ast.AST, name: str) -> bool:
+    """Return whether a name is set to a float, or a parameter that is given one, or not here."""
+    scope = source.function_of(node)
+    values = [value for target, value, _ in assignments(scope) if written(target) == name]
+    if isinstance(scope, FUNCTIONS) and name in {one.arg for one in parameters(scope)}:
+        given = list(given_for(source, scope, name))
+        values += given
+        if not given:
+            return True
+    texts = [ast.unparse(value) for value in values]
+    return any("float" in text or "/" in text for text in texts)
 
 
 def _scales(body: ast.ClassDef) -> bool:
@@ -224,16 +260,29 @@ def _named_values(scope: ast.AST) -> list[tuple[str, ast.expr]]:
 
 def _names_of_bytes(source: Source, pairs: list[tuple[str, ast.expr]]) -> set[str]:
     """Return the names whose values are bytes, or names of bytes, all of them."""
-    certain = {name for name, value in pairs if _is_bytes(source, value)} - {""}
+    certain = set[str]()
+    for _ in range(LONGEST_CHAIN):
+        certain |= {name for name, value in pairs if _stays_bytes(source, value, certain)} - {""}
     while True:
         wrong = {
             name
             for name, value in pairs
-            if name in certain and not _is_bytes(source, value) and written(value) not in certain
+            if name in certain and not _stays_bytes(source, value, certain)
         }
         if not wrong:
             return certain
         certain -= wrong
+
+
+def _stays_bytes(source: Source, value: ast.expr, certain: set[str]) -> bool:
+    """Return whether a value is made of bytes, or computed from them and whole numbers."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.Sub | ast.Mult):
+        sides = (value.left, value.right)
+        known = [_stays_bytes(source, one, certain) for one in sides]
+        return any(known) and all(
+            one or _is_whole_number(side) for one, side in zip(known, sides, strict=True)
+        )
+    return _is_bytes(source, value) or written(value) in certain
 
 
 def _is_bytes(source: Source, node: ast.expr) -> bool:

@@ -35,15 +35,20 @@ class Choice(NamedTuple):
 
     Attributes:
         node: the comparison of a random number with ε.
-        name: that of ε.
+        share: what the random number is compared with, ε or what gives it.
         below: the code for a random number below ε.
         above: the code for one above it.
     """
 
     node: ast.AST
-    name: str
+    share: ast.expr
     below: list[ast.AST]
     above: list[ast.AST]
+
+    @property
+    def name(self) -> str:
+        """The name of ε; empty for a formula."""
+        return written(self.share)
 
     @property
     def is_greedy_below(self) -> bool:
@@ -73,15 +78,20 @@ def greedy_shares(source: Source) -> set[str]:
 
 def choices(source: Source) -> Iterator[Choice]:
     """Yield the branches of a program whose test compares a random number with ε."""
+    return (one for one in compared_shares(source) if is_epsilon(one.name))
+
+
+def compared_shares(source: Source) -> Iterator[Choice]:
+    """Yield the branches of a program whose test compares a random number with anything."""
     for node in source.nodes:
         if not isinstance(node, ast.If | ast.IfExp):
             continue
-        name, is_less = _compared(node.test)
-        if not is_epsilon(name):
+        share, is_less = _compared(node.test)
+        if share is None:
             continue
         holds, fails = _branches(source, node)
         below, above = (holds, fails) if is_less else (fails, holds)
-        yield Choice(node.test, name, below, above)
+        yield Choice(node.test, share, below, above)
 
 
 def _branches(source: Source, node: ast.If | ast.IfExp) -> tuple[list[ast.AST], list[ast.AST]]:
@@ -105,18 +115,18 @@ def steps_an_environment(source: Source) -> bool:
     return any(map(steps_environment, source.calls_of.get("step", ())))
 
 
-def _compared(test: ast.expr) -> tuple[str, bool]:
-    """Return the name that a random number is compared with, and whether it must be smaller."""
+def _compared(test: ast.expr) -> tuple[ast.expr | None, bool]:
+    """Return what a random number is compared with, and whether the number must be smaller."""
     match test:
         case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE()], comparators=[right]):
             small, large = left, right
         case ast.Compare(left=left, ops=[ast.Gt() | ast.GtE()], comparators=[right]):
             small, large = right, left
         case _:
-            return "", False
+            return None, False
     if _is_uniform(small):
-        return written(large), True
-    return (written(small), False) if _is_uniform(large) else ("", False)
+        return large, True
+    return (small, False) if _is_uniform(large) else (None, False)
 
 
 def _is_uniform(node: ast.expr) -> bool:

@@ -13,9 +13,10 @@ from backflip.doctor.lint.source import (
     names_in,
     number,
     origins,
+    parameters,
     written,
 )
-from backflip.doctor.lint.values import known_numbers, number_at, visible_options
+from backflip.doctor.lint.values import given_for, known_numbers, number_at, visible_options
 
 LEARNING = ("q", "v", "qf", "qf1", "dqn", "model", "local", "online")
 NETWORKS = ("net", "network", "model", "policy", "critic", "actor")
@@ -131,7 +132,9 @@ def _replaces_the_target(source: Source, call: ast.Call, known: dict[str, float]
             value = _share(share, known)
             return value is not None and 1 - SMALL <= value < 1 and _is_target(of, stands_for)
         case _, [ast.Lambda(args=of, body=mixed), *trees]:
-            return _mixes_the_wrong_way(mixed, known, _named([one.arg for one in of.args], trees))
+            return _mixes_the_wrong_way(
+                mixed, known, _named([one.arg for one in of.args], list(map(ast.unparse, trees)))
+            )
         case ast.Attribute(attr="incremental_update"), [new, old, *_]:
             return _is_target(new, stands_for) and not _is_target(old, stands_for)
         case _:
@@ -139,24 +142,42 @@ def _replaces_the_target(source: Source, call: ast.Call, known: dict[str, float]
 
 
 def _looped_over(source: Source, node: ast.AST) -> dict[str, str]:
-    """Return what names stand for in `for p, q in zip(net.parameters(), target.parameters())`."""
+    """Return what names stand for in `for p, q in zip(net.parameters(), target.parameters())`.
+
+    A parameter stands for what the program's calls give for it.
+    """
     while not isinstance(node, (*FUNCTIONS, ast.Module)):
         match node:
             case ast.For(
                 target=ast.Tuple(elts=names),
                 iter=ast.Call(func=ast.Name(id="zip"), args=zipped),
             ):
-                return _named(list(map(written, names)), zipped)
+                texts = [_with_given(source, one) for one in zipped]
+                return _named(list(map(written, names)), texts)
             case _:
                 node = source.parents[node]
     return {}
 
 
-def _named(names: list[str], given: list[ast.expr]) -> dict[str, str]:
-    """Return what names stand for: themselves, if one of them says that it is of a target."""
+def _with_given(source: Source, zipped: ast.expr) -> str:
+    """Return the text of an expression, and what calls give for the parameter in it."""
+    scope, given = source.function_of(zipped), list[ast.expr]()
+    if not isinstance(scope, ast.Module):
+        places = {one.arg for one in parameters(scope)} - {"self"}
+        names = {name.partition(".")[0] for name in names_in(zipped)} & places
+        given = [one for name in sorted(names) for one in given_for(source, scope, name)]
+    return " ".join(map(ast.unparse, [zipped, *given]))
+
+
+def _named(names: list[str], given: list[str]) -> dict[str, str]:
+    """Return what names stand for: themselves, if one of them says that it is of a target.
+
+    Empty if all of them may be of targets.
+    """
     if any(has_word(name, *TARGETS, *SLOW) for name in names):
         return {name: name for name in names}
-    return dict(zip(names, map(ast.unparse, given), strict=False))
+    unclear = all(has_word(text, *TARGETS, *SLOW) for text in given)
+    return {} if unclear else dict(zip(names, given, strict=False))
 
 
 def _is_target(node: ast.expr, stands_for: dict[str, str]) -> bool:
