@@ -34,7 +34,7 @@ window.alert = window.confirm = window.prompt = () => report('a script ran');
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.mktemp("home") / ("long" * 20)  # pages show the path
     for seed in range(4):
         done(
             home, seed, group="slow", question="is slow enough?", config={"lr": 1e-4, "seed": seed}
