@@ -361,7 +361,7 @@ def test_the_column_of_env_steps_can_be_named(tmp_path):
     assert only(path, {"samples": "env_steps"}).end == 5000
     unnamed = rows_of(samples=lambda share: round(5000 * share), entropy=0.5)
     (note,) = only(write_csv(tmp_path / "c.csv", unnamed)).notes
-    assert "--map COLUMN=env_steps" in note
+    assert "--map samples=env_steps" in note
 
 
 def test_a_monitor_file_of_two_sittings_keeps_their_order(tmp_path):
@@ -429,6 +429,10 @@ def test_names_that_are_used_or_have_a_meaning_are_not_unknown(tmp_path):
         ("LR", "learning_rate"),
         ("Mean Reward (100 ep)", "episode_return_mean"),
         ("Policy Entropy", "entropy"),
+        ("loss_v", "value_loss"),
+        ("td_loss", "q_loss"),
+        ("lr_now", "learning_rate"),
+        ("v", "value_mean"),
         ("π loss [last 10]", "policy_loss"),
     ],
 )
@@ -469,7 +473,8 @@ def test_steps_that_go_back_are_ordered_and_noted(tmp_path):
     [
         ("step,entropy\n", "has no rows"),
         ("step,entropy\n1,0.5\n2,0.4", "left out: its last line (3), which has no newline"),
-        ("a,b\n1,2\n", "no env steps"),
+        ("a,b\n1,2\n", "--map COLUMN=env_steps if there is one"),
+        ("Frames,b\n1,2\n", "--map Frames=env_steps if that is it"),
         (
             "step,entropy,entropy,\n1,0.5,0.1,\n",
             "several columns of one name, the last counts: `ent",

@@ -17,7 +17,7 @@ SYNONYMS = {
     **dict.fromkeys(("rew", "rews", "reward", "rewards"), "return"),
     **dict.fromkeys(("ret", "returns", "score", "scores"), "return"),
     **dict.fromkeys(("actor", "pi", "pg"), "policy"),
-    "vf": "value",
+    **dict.fromkeys(("vf", "v"), "value"),
     "qf": "q",
     "ent": "entropy",
     "eps": "epsilon",
@@ -25,7 +25,10 @@ SYNONYMS = {
     "var": "variance",
 }
 # Words that say how a value is averaged, or when it is logged.
-EMPTY = {"mean", "avg", "average", "train", "training", "rollout", "cumulative"}
+EMPTY = {
+    *("mean", "avg", "average", "train", "training", "rollout", "cumulative"),
+    *("now", "current", "cur"),
+}
 # Names that leave out words of the signal, or have others.
 OTHER_WORDS = {
     frozenset({"return"}): "episode_return_mean",
@@ -39,6 +42,11 @@ OTHER_WORDS = {
     frozenset({"q"}): "q_mean",
     frozenset({"q", "value"}): "q_mean",
     frozenset({"q", "values"}): "q_mean",
+    frozenset({"td", "loss"}): "q_loss",
+    frozenset({"ev"}): "explained_variance",
+    frozenset({"expvar"}): "explained_variance",
+    frozenset({"gradient", "norm"}): "grad_norm",
+    frozenset({"epsilon", "greedy"}): "epsilon",
     frozenset({"lr"}): "learning_rate",
     frozenset({"policy", "entropy"}): "entropy",
     frozenset({"action", "entropy"}): "entropy",

@@ -14,6 +14,8 @@ from runshelf.interop.csv_files import Csv, Row, read_csv
 from runshelf.interop.import_tables import steps_column
 
 OF_MONITOR = ("r", "l", "t")
+# These may count env steps, or frames of which four are one env step: the user decides.
+LIKE_STEPS = ("frame", "frames", "num_frames", "total_frames", "interactions", "samples", "t")
 MOST_TRAININGS = 1_000  # with more values than that, a column names something else
 MOST_COLUMNS, MOST_SHOWN = 4, 40  # columns, and characters of a value, in a note
 
@@ -69,9 +71,10 @@ def notes_of(path: Path, table: Csv, rows: Sequence[Row], axis: str | None) -> l
     if not rows:
         said.append(f"`{path.name}` has no rows")
     if axis is None:
+        near = next((name for name in table.names if name.lower() in LIKE_STEPS), None)
         said.append(
             f"`{path.name}` has no env steps: rows are counted instead; name the column with "
-            f"--map COLUMN={ENV_STEPS} if there is one"
+            f"--map {near or 'COLUMN'}={ENV_STEPS} if {'that is it' if near else 'there is one'}"
         )
     return said + _without_numbers(path, rows, axis)
 
