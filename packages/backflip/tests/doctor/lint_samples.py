@@ -699,6 +699,48 @@ class Learner:
         policy_part = -(logp_of_actions.detach() * weights).mean()  # here
         loss = policy_part + 0.5 * critic_error
         loss.backward()
+import jax
+import jax.numpy as jnp
+def make(net, discount):
+    def cost(state, batch):
+        chosen = net.apply(state["q"], batch["x"])[:, 0]
+        boot = net.apply(state["q"], batch["y"]).max(-1)
+        delta = batch["rew"] + discount * (1 - batch["over"]) * boot - chosen  # here
+        return jnp.square(delta).mean()
+    return jax.jit(jax.value_and_grad(cost))
+""",
+        """
+import equinox as eqx
+import jax
+@eqx.filter_value_and_grad
+def cost(model, path):
+    v = jax.vmap(model)(path.xs)
+    y = path.gains + 0.98 * path.alive * v[1:]  # here
+    return ((v[:-1] - y) ** 2).mean()
+""",
+        """
+import jax
+import optax
+SHARE_GAMMA = 0.9
+class Learner:
+    def cost(self, theta, b):
+        said = self.apply(theta.critic, b.x, b.u)
+        tail = self.apply(theta.critic, b.xx, b.uu)
+        return optax.l2_loss(said, b.gain + SHARE_GAMMA * b.mask * tail).mean()  # here
+    def update(self, theta, b):
+        return jax.grad(lambda p: self.cost(p, b))(theta)
+""",
+        """
+import jax
+import optax
+def delta_cost(params, x, gain, y, gamma):
+    def value(z):
+        if z.ndim == 1:
+            return z @ params["w"]
+        return (z @ params["w"])[:, 0]
+    delta = gain + gamma * value(y) - value(x)  # here
+    return optax.huber_loss(delta).mean()
+grads = jax.grad(delta_cost, argnums=0)
 """,
     ],
     "L06": [
@@ -888,6 +930,86 @@ class Learner:
             error = tf.reduce_mean((target - values) ** 2)  # here
         variables = self.critic.trainable_variables
         return error, tape.gradient(error, variables)
+""",
+        """
+import random
+from collections import deque
+import numpy as np
+import torch
+from torch import nn
+class Twin(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.one, self.two = nn.Linear(d, 1), nn.Linear(d, 1)
+    def forward(self, z):
+        a, b = self.one(z), self.two(z)
+        return a, b
+class Memory:
+    def __init__(self):
+        self.kept = deque(maxlen=1000)
+    def draw(self, n):
+        x, gain, y, over = zip(*random.sample(self.kept, n))
+        x, y = torch.as_tensor(np.array(x)), torch.as_tensor(np.array(y))
+        return x, torch.tensor(gain), y, torch.tensor(over)
+def learn(memory, crit, slow, gamma):
+    x, gain, y, over = memory.draw(64)
+    with torch.no_grad():
+        t1, t2 = slow(y)
+        goal = gain + gamma * (1 - over) * torch.min(t1, t2)  # here
+    c1, c2 = crit(x)
+    return ((c1 - goal) ** 2 + (c2 - goal) ** 2).mean()
+learn(Memory(), Twin(4), Twin(4), 0.99)
+""",
+        """
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+class Both(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        h = nn.relu(nn.Dense(64)(x))
+        v = nn.Dense(features=1)(h)
+        return nn.Dense(4)(h), v
+class Store:
+    def __init__(self, n):
+        self.x, self.y = np.zeros((n, 8)), np.zeros((n, 8))
+        self.gain, self.over = np.zeros(n), np.zeros(n)
+    def batch(self, rng, m):
+        pick = rng.integers(0, 1000, size=m)
+        return {"x": self.x[pick], "y": self.y[pick], "g": self.gain[pick], "o": self.over[pick]}
+net = Both()
+def cost(theta, slow, b):
+    _, after = net.apply(slow, b["y"])
+    goal = b["g"] + 0.99 * (1 - b["o"]) * after  # here
+    _, v = net.apply(theta, b["x"])
+    return jnp.mean((v - goal) ** 2)
+def run(theta, slow, rng):
+    return jax.grad(cost)(theta, slow, Store(1000).batch(rng, 32))
+""",
+        """
+from typing import NamedTuple
+import random
+import jax
+import numpy as np
+from flax import linen as nn
+class Steps(NamedTuple):
+    s: np.ndarray
+    gain: np.ndarray
+    ahead: np.ndarray
+    over: np.ndarray
+class V(nn.Module):
+    def setup(self):
+        self.hid, self.out = nn.Dense(32), nn.Dense(1)
+    def __call__(self, s):
+        return self.out(nn.tanh(self.hid(s)))
+v, GAMMA = V(), 0.9
+def td(params, old, b):
+    err = b.gain + GAMMA * (1 - b.over) * v.apply(old, b.ahead) - v.apply(params, b.s)  # here
+    return (err ** 2).mean()
+def train(params, old, kept):
+    b = Steps(*(np.array(c, np.float32) for c in zip(*random.sample(kept, 64))))
+    return jax.value_and_grad(td)(params, old, b)
 """,
     ],
     "L07": [
@@ -1525,11 +1647,42 @@ def pick(table, state, rng, share):
         """
 def greedy(net, obs):
     scores = net(obs)
-    best = scores.max(1)[0]
+    best = scores.max(1)[0]  # here
     return int(best.item())
 def evaluate(net, env, obs):
     chosen = greedy(net, obs)
-    return env.step(chosen)  # here
+    return env.step(chosen)
+""",
+        """
+import torch
+class Agent:
+    def greedy(self, state):
+        scores = self.head(state)
+        best, where = scores.max(-1)  # here
+        return best, where
+    def run(self, env, state):
+        for _ in range(5):
+            u, _ = self.greedy(state)
+            state, r, te, tr, _ = env.step(u.item())
+""",
+        """
+import numpy as np
+def choose(table, s, eps):
+    move = np.random.randint(4) if np.random.rand() < eps else np.amax(table[s])  # here
+    return move
+def train(world, table):
+    s, _ = world.reset()
+    while True:
+        m = choose(table, s, 0.1)
+        s, r, te, tr, _ = world.step(int(m) % 4)
+""",
+        """
+import jax
+def play(net, env, theta, s):
+    choose = jax.jit(lambda p, x: net.apply(p, x).max(axis=-1))  # here
+    for _ in range(100):
+        k = choose(theta, s[None])[0]
+        s, r, te, tr, _ = env.step(int(k))
 """,
     ],
     "L12": [
@@ -2165,6 +2318,102 @@ def run(update, state):
         state = update(state)
         steps += 4096
     return state
+""",
+        """
+import jax
+class Agent:
+    def noisy(self, mean, rng):
+        return mean + jax.random.normal(rng, mean.shape)
+    def update(self, state, batch, rng):
+        ahead = self.noisy(state.mean(batch.y), rng)
+        now = self.noisy(state.mean(batch.x), rng)  # here
+        return ahead, now
+""",
+        """
+import jax
+def pick(params, x, source):
+    a, b = jax.random.split(source)
+    return jax.random.normal(a) + params @ x, b
+def step(p, batch, source):
+    ahead, _ = jax.vmap(pick, in_axes=(None, 0, None))(p, batch.y, source)
+    slope = jax.grad(lambda w: pick(w, batch.x, source)[0].mean())(p)  # here
+    return ahead, slope
+""",
+        """
+from jax import grad, random
+def update(p, q, batch, key):
+    def critic_cost(w):
+        return ((w @ batch.x - random.normal(key, batch.u.shape)) ** 2).mean()
+    def actor_cost(w):
+        return (w @ random.normal(key, batch.u.shape)).mean()  # here
+    return grad(critic_cost)(q), grad(actor_cost)(p)
+""",
+        """
+import jax
+def act(weights, obs, k):
+    return weights @ obs + jax.random.normal(k, (3,))
+quick = jax.jit(act)
+def run(weights, world, k):
+    for _ in range(10):
+        world.move(quick(weights, world.obs, k))  # here
+""",
+        """
+import jax
+from typing import NamedTuple
+class Carry(NamedTuple):
+    total: float
+    rng: jax.Array
+def body(i, c):
+    draw = jax.random.normal(c.rng)  # here
+    return c._replace(total=c.total + draw)
+def go(c):
+    return jax.lax.fori_loop(0, 10, body, c)
+""",
+        """
+from functools import partial
+from jax import lax
+def turn(world, carry, t):
+    (obs, state), key = carry
+    obs, state, r, over, _ = world.step(key, state, 0)  # here
+    new = ((obs, state), key)
+    return new, (r, over)
+def go(world, carry):
+    return lax.scan(partial(turn, world), carry, length=4)
+""",
+        """
+import jax
+def go(world, state, rng):
+    def going(c):
+        return ~c[0].over
+    def body(c):
+        state, rng = c
+        part, _ = jax.random.split(rng)  # here
+        return world.move(state, jax.random.randint(part, (), 0, 4)), rng
+    return jax.lax.while_loop(going, body, (state, rng))
+""",
+        """
+import jax.numpy as jnp
+from flax import struct
+@struct.dataclass
+class State:
+    weights: dict
+    env_steps: jnp.ndarray = None
+def start(weights):
+    return State(weights, jnp.int32(0))  # here
+def go(state, n):
+    return state.replace(env_steps=state.env_steps + n)
+def train(total_steps=10_000_000_000):
+    pass
+""",
+        """
+import jax.numpy as jnp
+def start(weights):
+    return {"weights": weights, "frames": jnp.array(0, dtype=jnp.int32)}  # here
+def go(state, n):
+    return {**state, "frames": state["frames"] + n}
+def train(state):
+    while state["frames"] < 5e9:
+        state = go(state, 4096)
 """,
     ],
     "L20": [
@@ -4202,6 +4451,32 @@ def loss(policy, obs, actions, advantages, old_logp):
     gap = policy(obs).log_prob(actions) - old_logp.detach()
     policy_loss = -(gap * advantages).mean()
     return policy_loss
+import jax
+import jax.numpy as jnp
+import optax
+def cost(state, batch, gamma):
+    chosen = apply(state["q"], batch["x"])[:, 0]
+    boot = jax.lax.stop_gradient(apply(state["q"], batch["y"])).max(-1)
+    delta = batch["rew"] + gamma * (1 - batch["over"]) * boot - chosen
+    return jnp.square(delta).mean()
+def slow(params, batch, gamma):
+    y = batch.gain + gamma * batch.alive * apply(params.target_critic, batch.y)
+    return optax.l2_loss(apply(params.critic, batch.x), y).mean()
+def frozen(params, batch, gamma):
+    same = jax.tree.map(jax.lax.stop_gradient, params)
+    y = batch.gain + gamma * apply(same, batch.y)
+    return ((apply(params, batch.x) - y) ** 2).mean()
+def model(params, batch, gamma):
+    ahead = batch.x + gamma * apply(params, batch.x)
+    return ((ahead - batch.y) ** 2).mean()
+def residual(params, b, gamma):
+    return ((b.gain + gamma * apply(params, b.y) - apply(params, b.x)) ** 2).mean()
+def step(params, batch):
+    yield jax.grad(cost)(params, batch, 0.9)
+    yield jax.grad(slow)(params, batch, 0.9)
+    yield jax.grad(frozen)(params, batch, 0.9)
+    yield jax.grad(model)(params, batch, 0.9)
+    yield jax.grad(residual)(params, batch, 0.9)
 """,
     ],
     "L06": [
@@ -4435,6 +4710,116 @@ class Learner:
             error = tf.reduce_mean((target - values) ** 2)
         variables = self.critic.trainable_variables
         return error, tape.gradient(error, variables)
+""",
+        """
+import random
+from collections import deque
+import numpy as np
+import torch
+from torch import nn
+class Twin(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.one, self.two = nn.Linear(d, 1), nn.Linear(d, 1)
+    def forward(self, z):
+        a, b = self.one(z), self.two(z)
+        return a, b
+class Memory:
+    def __init__(self):
+        self.kept = deque(maxlen=1000)
+    def draw(self, n):
+        x, gain, y, over = zip(*random.sample(self.kept, n))
+        x, y = torch.as_tensor(np.array(x)), torch.as_tensor(np.array(y))
+        return x, torch.tensor(gain), y, torch.tensor(over)
+def learn(memory, crit, slow, gamma):
+    x, gain, y, over = memory.draw(64)
+    with torch.no_grad():
+        t1, t2 = slow(y)
+        goal = gain + gamma * (1 - over) * torch.min(t1, t2).squeeze(1)
+    c1, c2 = crit(x)
+    return ((c1 - goal) ** 2 + (c2 - goal) ** 2).mean()
+learn(Memory(), Twin(4), Twin(4), 0.99)
+""",
+        """
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+class Both(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        h = nn.relu(nn.Dense(64)(x))
+        v = nn.Dense(features=1)(h)
+        return nn.Dense(4)(h), v
+class Store:
+    def __init__(self, n):
+        self.x, self.y = np.zeros((n, 8)), np.zeros((n, 8))
+        self.gain, self.over = np.zeros(n), np.zeros(n)
+    def batch(self, rng, m):
+        pick = rng.integers(0, 1000, size=m)
+        return {"x": self.x[pick], "y": self.y[pick], "g": self.gain[pick], "o": self.over[pick]}
+net = Both()
+def cost(theta, slow, b):
+    after = net.apply(slow, b["y"])[1][..., 0]
+    goal = b["g"] + 0.99 * (1 - b["o"]) * after
+    _, v = net.apply(theta, b["x"])
+    return jnp.mean((v - goal) ** 2)
+def run(theta, slow, rng):
+    return jax.grad(cost)(theta, slow, Store(1000).batch(rng, 32))
+""",
+        """
+from typing import NamedTuple
+import random
+import jax
+import numpy as np
+from flax import linen as nn
+class Steps(NamedTuple):
+    s: np.ndarray
+    gain: np.ndarray
+    ahead: np.ndarray
+    over: np.ndarray
+class V(nn.Module):
+    def setup(self):
+        self.hid, self.out = nn.Dense(32), nn.Dense(1)
+    def __call__(self, s):
+        return self.out(nn.tanh(self.hid(s)))
+v, GAMMA = V(), 0.9
+def td(params, old, b):
+    err = b.gain + GAMMA * (1 - b.over) * v.apply(old, b.ahead) - v.apply(params, b.s)
+    return (err ** 2).mean()
+def train(params, old, kept):
+    b = Steps(*(np.array(c, np.float32).reshape(64, -1) for c in zip(*random.sample(kept, 64))))
+    return jax.value_and_grad(td)(params, old, b)
+""",
+        """
+import numpy as np
+import torch
+from torch import nn
+critic, slow = nn.Sequential(nn.Linear(4, 1)), nn.Sequential(nn.Linear(4, 1))
+def online(env, s, gamma):
+    nxt, reward, over, cut, _ = env.step(0)
+    return reward + gamma * (1 - over) * critic(nxt) - critic(s)
+class Store:
+    def __init__(self, n):
+        self.s, self.gain = np.zeros((n, 4)), np.zeros((n, 8))
+    def batch(self, m):
+        at = np.random.randint(0, 9, size=m)
+        return torch.tensor(self.s[at]), torch.tensor(self.gain[at])
+def learn(store, gamma):
+    s, gain = store.batch(32)
+    return gain + gamma * slow(s) - critic(s)
+learn(Store(9), 0.9)
+""",
+        """
+import torch
+from torch import nn
+from tools import Replay
+critic = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 1))
+def learn(gamma, kept=Replay(1000)):
+    s, gain, ahead, over = kept.sample(64)
+    with torch.no_grad():
+        goal = gain + gamma * (1 - over) * critic(ahead)
+    return nn.functional.mse_loss(critic(s), goal)
 """,
     ],
     "L07": [
@@ -5045,6 +5430,35 @@ def act(q, obs, env):
         best = q(obs).max().item()
         a = q(obs).argmax().item()
     return env.step(int(a)), best
+""",
+        """
+import numpy as np
+import torch
+class Agent:
+    def greedy(self, state):
+        best, where = self.head(state).max(-1)
+        return best, where
+    def place(self, x):
+        return self.head(x).max(1)[1][0]
+    def top(self, x):
+        return np.flatnonzero(x == x.max()).max()
+    def run(self, env, state):
+        for _ in range(5):
+            v, u = self.greedy(state)
+            state, r, te, tr, _ = env.step(u.item())
+            env.step(self.place(state))
+            env.step(int(self.top(state)))
+            env.step(torch.max(state, -state)[0])
+            env.step(env.action_space.high.max())
+            env.step(max(-1.0, min(1.0, float(v))))
+""",
+        """
+import jax
+def play(net, env, theta, s):
+    choose = jax.jit(lambda p, x: (net.apply(p, x).argmax(axis=-1), net.apply(p, x).max(axis=-1)))
+    for _ in range(100):
+        k, v = choose(theta, s[None])
+        s, r, te, tr, _ = env.step(int(k[0]))
 """,
     ],
     "L12": [
@@ -5701,6 +6115,76 @@ def run(update, state):
         state = update(state)
         steps += 4096
     return state
+""",
+        """
+import jax
+class Agent:
+    def noisy(self, mean, rng, still=False):
+        if still:
+            return mean
+        return mean + jax.random.normal(rng, mean.shape)
+    def folded(self, mean, rng, i):
+        return mean + jax.random.normal(jax.random.fold_in(rng, i), mean.shape)
+    def update(self, state, batch, rng):
+        still = self.noisy(state.mean(batch.y), rng, True)
+        also = self.noisy(state.mean(batch.x), rng, True)
+        return still, also, self.folded(still, rng, 0), self.folded(also, rng, 1)
+def cost(w, x, key):
+    return (w @ x + jax.random.normal(key)).mean()
+def step(w, x, key):
+    value = cost(w, x, key)
+    slope = jax.grad(cost)(w, x, key)
+    def inner(v):
+        return v @ jax.random.normal(x.key)
+    return value, slope, inner(w), jax.grad(inner)(w)
+def renewed(w, x, key):
+    for _ in range(3):
+        key, part = jax.random.split(key)
+        w = w - cost(w, x, part)
+    return w
+""",
+        """
+import jax
+def body(i, c):
+    total, key = c
+    part = jax.random.fold_in(key, i)
+    return total + jax.random.normal(part), key
+def renewed(c, _):
+    total, key = c
+    key, part = jax.random.split(key)
+    return (total + jax.random.normal(part), key), None
+def parts(i, c):
+    total, key = c
+    return total + jax.random.normal(jax.random.split(key, 10)[i]), key
+def replaced(c, _):
+    draw = jax.random.normal(c.rng)
+    return c._replace(total=c.total + draw, rng=jax.random.fold_in(c.rng, 1)), draw
+def go(c):
+    c = jax.lax.fori_loop(0, 10, body, c)
+    c = jax.lax.fori_loop(0, 10, parts, c)
+    c, _ = jax.lax.scan(renewed, c, length=3)
+    return jax.lax.scan(replaced, c, length=3)
+""",
+        """
+import jax.numpy as jnp
+from typing import NamedTuple
+class State(NamedTuple):
+    at: jnp.ndarray
+    env_steps: jnp.ndarray
+    updates: jnp.ndarray
+def start():
+    return State(jnp.int32(0), jnp.zeros((), jnp.uint32), jnp.int32(0))
+def go(state, n):
+    return State((state.at + n) % 64, state.env_steps + n, state.updates + 1)
+def train(total_steps=10_000_000_000, largest=1e10):
+    pass
+""",
+        """
+import jax.numpy as jnp
+def start(largest=1e10):
+    return {"frames": jnp.int32(0), "count": jnp.int32(0)}
+def go(state, n):
+    return {"frames": state["frames"] + n, "count": state["count"]}
 """,
     ],
     "L20": [

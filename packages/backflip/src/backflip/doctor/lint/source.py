@@ -417,7 +417,7 @@ def _adds_a_share(node: ast.AST) -> bool:
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
         return False
     for plain, product in ((node.left, node.right), (node.right, node.left)):
-        if not is_product(plain) and any(map(_is_usual_discount, factors(product))):
+        if not is_product(plain) and any(map(is_usual_discount, factors(product))):
             return True
     return False
 
@@ -435,7 +435,8 @@ def factors(node: ast.expr) -> list[ast.expr]:
     return [one for side in sides for one in (factors(side) or [side])]
 
 
-def _is_usual_discount(node: ast.expr) -> bool:
+def is_usual_discount(node: ast.expr) -> bool:
+    """Return whether code is a number such as 0.99."""
     value = number(node) if isinstance(node, ast.Constant) else None
     return value is not None and SMALLEST_DISCOUNT <= value < 1
 

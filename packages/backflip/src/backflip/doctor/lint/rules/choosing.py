@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.bounded_values import is_q
+from backflip.doctor.lint.rules.followed_actions import followed_actions
 from backflip.doctor.lint.source import (
     Scope,
     Source,
@@ -27,24 +28,23 @@ DRAWS = ("randint", "randrange", "integers", "choice", "sample")
 
 
 def _maximum_as_action(source: Source) -> Iterator[Hit]:
+    yield from list(_named_maximum(source)) or followed_actions(source)
+
+
+def _named_maximum(source: Source) -> Iterator[Hit]:
+    """Find the largest value of Q-values in what is named, used or returned as an action."""
     for scope in source.scopes:
         pairs = list(assignments(scope))
         actions = {written(t) for t, _, _ in pairs if last_word(t) in ACTIONS}
         actions |= {"a"} if any(_draws(v) for t, v, _ in pairs if written(t) == "a") else set()
         actions |= set(_acted(source, scope))
         best = _largest_of_both(source, scope)
-        for target, value, statement in pairs:
+        for target, value, _ in pairs:
             plain = unconverted(value)
             is_best = isinstance(plain, ast.Name) and plain.id in best
             if written(target) in actions and (is_best or _is_maximum(source, plain)):
-                yield Hit(statement, "the action is the largest value, not its place")
+                yield Hit(value, "the action is the largest value, not its place")
         yield from _returned_maximum(source, scope)
-        for call, name in source.calls(scope):
-            if last_word(call.func) == "step" and has_word(name, "env") and len(call.args) == 1:
-                given = unconverted(call.args[0])
-                seen = list(origins(scope, given)) if isinstance(given, ast.Name) else []
-                if any(_is_largest(one) and not _is_maximum(source, one) for one in seen):
-                    yield Hit(call, "the action is the largest value, not its place")
 
 
 def _is_largest(node: ast.expr) -> bool:

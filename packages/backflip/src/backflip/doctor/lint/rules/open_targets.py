@@ -7,12 +7,12 @@ from math import inf
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.cut_log_probs import cut_log_probs
-from backflip.doctor.lint.rules.shapes import LOSSES
+from backflip.doctor.lint.rules.gradients import sides_of_losses, stopped_later, with_gradients
+from backflip.doctor.lint.rules.open_sums import COPIES, differentiated, open_sums
 from backflip.doctor.lint.rules.targets import LEARNING, TARGETS
 from backflip.doctor.lint.source import (
     Scope,
     Source,
-    argument,
     arguments,
     assignments,
     discounts,
@@ -20,25 +20,15 @@ from backflip.doctor.lint.source import (
     is_of_next,
     last_word,
     names_in,
-    number,
     walk,
     written,
 )
 
 Learns = Callable[[ast.Call], bool]  # whether a call is of a network that learns
 
-GRADIENTS = ("jax.grad", "jax.value_and_grad")
-STOPS = (
-    *("detach", "detach_", "item", "tolist", "tensor", "stop_gradient", "to_np", "t2n"),
-    *("argmax", "argmin", "argsort", "long", "int", "bool"),
-)
 TAPED = ("gradient", "minimize", "apply_gradients")
 VARIABLES = ("trainable_variables", "trainable_weights", "variables", "weights")
-KERAS_LOSSES = ("mse", "meansquarederror", "mean_squared_error", "squared_difference", "huber")
-SORTS = ("max", "min", "sort", "topk")  # their second result is places
-SIZES = ("pow", "square", "abs")  # functions that make a loss of a difference
 SHAPES = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "float")  # methods, same values
-COPIES = ("old", "ema", "frozen", "fixed", "slow", "lagged", "delayed")  # in names of networks
 
 
 def _gradient_through_target(source: Source) -> Iterator[Hit]:
@@ -48,9 +38,9 @@ def _gradient_through_target(source: Source) -> Iterator[Hit]:
             if _learns_from(source, scope):
                 yield from _open_targets(source, scope, _is_learning_network)
     if source.imports_any("jax"):
-        for function in _differentiated(source):
-            params = function.args.args[0].arg
-            yield from _open_targets(source, function, partial(_gets, params))
+        for function, params in differentiated(source):
+            found = list(_open_targets(source, function, partial(_gets, params)))
+            yield from found or open_sums(source, function, params)
     if source.imports_any("tensorflow", "keras"):
         tapes = [node for node in source.nodes if isinstance(node, ast.With) and _is_tape(node)]
         for tape in tapes:
@@ -112,14 +102,14 @@ def _open_targets(source: Source, scope: ast.AST, learns: Learns) -> Iterator[Hi
         learns: tells the networks that learn.
     """
     following = _values_of_next(source, scope, learns)
-    stopped, compared = _stopped_later(scope), _second_arguments(source, scope)
+    stopped, compared = stopped_later(scope), _second_arguments(source, scope)
     for target, value, statement in assignments(scope):
         name = written(target)
         if name in stopped or source.without_gradients(statement):
             continue
         if name in compared and _bootstraps(value, following, learns):
             yield Hit(statement, f"gradients of the loss flow through the target `{name}`")
-    for side in _sides_of_losses(source, scope):
+    for side in sides_of_losses(source, scope):
         if written(side) or source.without_gradients(side):
             continue
         if _bootstraps(side, following, learns):
@@ -142,24 +132,6 @@ def _learns_from(source: Source, scope: Scope) -> bool:
     )
 
 
-def _differentiated(source: Source) -> list[ast.FunctionDef]:
-    """Return the functions that `jax.grad` is applied to, by their first argument."""
-    names = {
-        written(call.args[0])
-        for call, name in source.calls()
-        if name in GRADIENTS and call.args and argument(call, "argnums", 1) is None
-    }
-    return [
-        scope
-        for scope in source.scopes
-        if isinstance(scope, ast.FunctionDef)
-        and scope.args.args
-        and (
-            scope.name in names or any(source.dotted(d) in GRADIENTS for d in scope.decorator_list)
-        )
-    ]
-
-
 def _values_of_next(source: Source, scope: ast.AST, learns: Learns) -> set[str]:
     """Return the names of what a network that learns says of the next state, with gradients."""
     found = {
@@ -168,52 +140,21 @@ def _values_of_next(source: Source, scope: ast.AST, learns: Learns) -> set[str]:
         if not source.without_gradients(statement) and _is_value_of_next(value, learns)
         for one in (target.elts if isinstance(target, ast.Tuple) else [target])
     }
-    return found - {""} - _stopped_later(scope)
+    return found - {""} - stopped_later(scope)
 
 
 def _is_value_of_next(value: ast.expr, learns: Learns) -> bool:
     return any(
         isinstance(one, ast.Call) and learns(one) and any(map(is_of_next, one.args))
-        for one in _with_gradients(value)
+        for one in with_gradients(value)
     )
-
-
-def _with_gradients(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the code of an expression that gradients flow through: no indices, nothing detached."""
-    if _stops(node):
-        return
-    yield node
-    match node:
-        case ast.Subscript(value=value):
-            inner = [value]
-        case ast.Call(func=ast.Attribute(attr="gather") as func, args=args):
-            inner = [func, *args[:1]]  # the first argument of `torch.gather` is no index
-        case _:
-            inner = ast.iter_child_nodes(node)
-    for one in inner:
-        yield from _with_gradients(one)
-
-
-def _stops(node: ast.AST) -> bool:
-    """Return whether gradients end at an expression: at `.data`, `.item()`, `float(x)`, x > y."""
-    match node:
-        case ast.Compare() | ast.Attribute(attr="data" | "indices"):
-            return True
-        case ast.Subscript(value=ast.Call(func=func), slice=index):
-            return last_word(func) in SORTS and number(index) == 1
-        case ast.Call(func=ast.Name(id="float" | "int" | "bool")):
-            return True
-        case ast.Call(func=func):
-            return last_word(func) in STOPS or "numpy" in last_word(func)
-        case _:
-            return False
 
 
 def _bootstraps(value: ast.expr, following: set[str], learns: Learns) -> bool:
     """Return whether a value is γ times the output of a network that learns, with gradients."""
     if not discounts(value):
         return False
-    parts = list(_with_gradients(value))
+    parts = list(with_gradients(value))
     if following & {written(one) for one in parts if isinstance(one, ast.Name | ast.Attribute)}:
         return True
     return any(isinstance(one, ast.Call) and learns(one) for one in parts)
@@ -234,23 +175,9 @@ def _is_learning_network(call: ast.Call) -> bool:
     return bool(call.args) and (last in LEARNING or last.endswith(("net", "network", "critic")))
 
 
-def _stopped_later(scope: ast.AST) -> set[str]:
-    """Return the names that are used without their gradients."""
-    found: set[str] = set()
-    for node in walk(scope):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="detach" | "detach_", value=of)):
-                found.add(written(of))
-            case ast.Call(func=func, args=[of]) if last_word(func) == "stop_gradient":
-                found.add(written(of))
-            case _:
-                pass
-    return found
-
-
 def _second_arguments(source: Source, scope: ast.AST) -> set[str]:
     """Return the names that losses are computed to: their arguments, or what is subtracted."""
-    found = {written(_unshaped(one)) for one in _sides_of_losses(source, scope)}
+    found = {written(_unshaped(one)) for one in sides_of_losses(source, scope)}
     for node in walk(scope):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             found |= {written(node.left), written(node.right)}
@@ -265,40 +192,6 @@ def _unshaped(node: ast.expr) -> ast.expr:
                 node = inner
             case _:
                 return node
-
-
-def _sides_of_losses(source: Source, scope: ast.AST) -> Iterator[ast.expr]:
-    """Yield what losses compare: the arguments of `mse_loss(q, y)`, and q and y of (q - y)²."""
-    for call, name in source.calls(scope):
-        last = _last_name(call)
-        known = name.rpartition(".")[2] in LOSSES or last in KERAS_LOSSES
-        if known or has_word(last, "criterion", "loss"):
-            yield from call.args[:2]
-    named: dict[str, list[ast.expr]] = {}
-    for target, value, _ in assignments(scope):
-        named.setdefault(written(target), []).append(value)
-    for node in walk(scope):
-        match node:
-            case ast.BinOp(left=error, op=ast.Pow()):
-                pass
-            case ast.Call(func=ast.Attribute(value=error, attr=attr)) if attr in SIZES:
-                pass
-            case ast.Call(func=func, args=[error, *_]) if last_word(func) in SIZES:
-                pass
-            case _:
-                continue
-        known = named.get(written(error), [error]) if written(error) else [error]
-        match known:
-            case [ast.BinOp(left=left, op=ast.Sub(), right=right)]:
-                yield from (left, right)
-            case _:
-                pass
-
-
-def _last_name(call: ast.Call) -> str:
-    """Return the last word of what is called; of `nn.MSELoss()(q, y)`, of what is made first."""
-    made = call.func.func if isinstance(call.func, ast.Call) else call.func
-    return last_word(made)
 
 
 RULES = (

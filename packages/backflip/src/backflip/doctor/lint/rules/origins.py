@@ -36,11 +36,11 @@ FILLED = ("zeros", "empty", "ones", "full")
 
 def column_networks(source: Source) -> set[str]:
     """Return the names of networks whose last layer is linear with one output: (B, 1)."""
-    classes = classes_that_return(source, partial(_ends_in_one, source))
+    classes = classes_that_return(source, partial(ends_in_one, source))
 
     def is_column(value: ast.expr) -> bool:
         made = _unplaced(value)
-        return made_by(made) in classes or _ends_in_one(source, made)
+        return made_by(made) in classes or ends_in_one(source, made)
 
     return names_that_are(source, is_column)
 
@@ -57,7 +57,7 @@ def _unplaced(node: ast.expr) -> ast.expr:
                 return node
 
 
-def _ends_in_one(source: Source, made: ast.expr) -> bool:
+def ends_in_one(source: Source, made: ast.expr) -> bool:
     """Return whether a value is a linear layer with one output, or a network that ends with it.
 
     `mlp([n, *sizes] + [1])` and `layer_init(nn.Linear(n, 1))` are such too.
@@ -66,7 +66,7 @@ def _ends_in_one(source: Source, made: ast.expr) -> bool:
         return False
     kind, last = source.dotted(made.func), last_word(made.func)
     if last == "sequential":
-        return any(_ends_in_one(source, one) for one in layers_of(source, made)[-1:])
+        return any(ends_in_one(source, one) for one in layers_of(source, made)[-1:])
     if kind == "torch.nn.Linear":
         return number(size_of(made)) == 1
     if last == "dense":  # of Keras
@@ -75,7 +75,7 @@ def _ends_in_one(source: Source, made: ast.expr) -> bool:
         case [ast.BinOp(op=ast.Add(), right=ast.List(elts=[size])), *_] if "mlp" in last:
             return number(size) == 1
         case [first, *_] if "init" in last:
-            return _ends_in_one(source, first)
+            return ends_in_one(source, first)
         case _:
             return False
 

@@ -3,13 +3,23 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.inlining import place_of
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.carried_keys import carried_keys
 from backflip.doctor.lint.rules.narrow_counters import narrow_counters
+from backflip.doctor.lint.rules.own_draws import (
+    GRADIENTS,
+    NOT_DRAWS,
+    always_run,
+    assigned,
+    draws_of,
+)
 from backflip.doctor.lint.rules.passed_keys import passed_keys
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     INNER,
     LOOPS,
+    Function,
     Scope,
     Source,
     argument,
@@ -28,9 +38,6 @@ METHODS = ("reset", "step")
 CALLED_OFTEN = ("act", "step", "sample", "update", "__call__", "select_action", "get_action")
 GENERATORS = ("default_rng", "seed", "Generator", "RandomState", "SeedSequence", "Random")
 LEARNS = ("backward", "learn", "update", "train", "optimize", "train_step", "fit")
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-# Functions of jax.random that make keys from numbers, or do not consume one.
-NOT_DRAWS = ("PRNGKey", "key", "key_data", "wrap_key_data", "clone", "key_impl", "fold_in")
 
 
 def _equal_seeds(source: Source) -> Iterator[Hit]:
@@ -165,8 +172,9 @@ def _reused_keys(source: Source) -> Iterator[Hit]:
     if not any(name.startswith("jax") for name in source.imports.values()):
         return
     for scope in source.scopes:
-        yield from _Keys(source).follow(scope)
+        yield from _Keys(source, scope).follow()
     yield from passed_keys(source)
+    yield from carried_keys(source)
     for body in source.bodies:
         if isinstance(body, ast.ClassDef):
             yield from _kept_keys(source, body)
@@ -199,13 +207,15 @@ def _attributes(target: ast.expr) -> set[str]:
 class _Keys:
     """Follows the keys of one scope through its statements."""
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(self, source: Source, scope: Scope) -> None:
+        self._source, self._scope, self._draws = source, scope, draws_of(source)
         self._hits: dict[ast.AST, Hit] = {}
+        self._last_uses: dict[str, ast.Call] = {}
+        self._entered: set[ast.AST] = set()  # inner functions: one may run again with its key
 
-    def follow(self, scope: Scope) -> Iterator[Hit]:
+    def follow(self) -> Iterator[Hit]:
         """Yield the second uses of keys."""
-        self._block(scope.body, set())
+        self._block(self._scope.body, set())
         yield from self._hits.values()
 
     def _block(self, statements: list[ast.stmt], used: set[str]) -> set[str]:
@@ -234,43 +244,49 @@ class _Keys:
             case ast.Match(cases=cases):
                 return used.union(*(self._block(one.body, set(used)) for one in cases))
             case _:
-                return _forgotten(self._expression(node, used), _assigned(node))
+                return _forgotten(self._expression(node, used), assigned(node))
 
     def _expression(self, node: ast.AST, used: set[str]) -> set[str]:
         used = set(used)
-        for call in (one for one in _always_run(node) if isinstance(one, ast.Call)):
-            key = self._drawn_with(call)
-            if key and key in used:
-                seen = f"the key `{key}` is used a second time, and gives the same numbers"
-                self._hits.setdefault(call, Hit(call, seen))
-            if key:
-                used.add(key)
+        for call in (one for one in always_run(node) if isinstance(one, ast.Call)):
+            keys = dict.fromkeys(self._draws.used_by(call), call) | self._used_inside(call)
+            for key, place in keys.items():
+                if key in used and not self._is_again(key, place):
+                    seen = f"the key `{key}` is used a second time, and gives the same numbers"
+                    self._hits.setdefault(place, Hit(place, seen))
+                self._last_uses[key] = place
+            used |= set(keys)
         return used
 
-    def _drawn_with(self, call: ast.Call) -> str:
-        """Return the key that a call uses up; empty if it uses none by name."""
-        name = self._source.dotted(call.func)
-        if not name.startswith("jax.random.") or name.rpartition(".")[2] in NOT_DRAWS:
-            return ""
-        given = call.args[0] if call.args else None
-        given = next((one.value for one in call.keywords if one.arg == "key"), given)
-        return written(given) if isinstance(given, ast.Name | ast.Attribute) else ""
+    def _is_again(self, key: str, call: ast.Call) -> bool:
+        """Return whether an own function gets all that it got before: it is computed again."""
+        before = self._last_uses.get(key, call)
+        if before is call:
+            return False
+        function = self._draws.called(call.func)
+        if hasattr(before, "came_from"):  # put here from a function; there, it was followed
+            inside = call if function is None else function
+            return inside.lineno <= place_of(before)[0] <= (inside.end_lineno or inside.lineno)
+        given = [list(map(ast.unparse, arguments(one))) for one in (call, before)]
+        is_same = function is not None and self._draws.called(before.func) is function
+        return is_same and given[0] == given[1]
 
+    def _used_inside(self, call: ast.Call) -> dict[str, ast.Call]:
+        """Return the keys that the function in `jax.grad(loss)` uses up, each once."""
+        inner = self._inner_function(call)
+        if inner is None or inner in self._entered:
+            return {}
+        self._entered.add(inner)
+        return self._draws.used_inside(inner)
 
-def _always_run(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield an expression's nodes, without functions, comprehensions and branches in it.
-
-    These run elsewhere, with a key of their own, or not at all.
-    """
-    yield node
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (*INNER, ast.IfExp, ast.BoolOp, *COMPREHENSIONS)):
-            yield from _always_run(child)
-
-
-def _assigned(node: ast.stmt) -> set[str]:
-    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-    return {name for one in targets if one is not None for name in names_in(one)}
+    def _inner_function(self, call: ast.Call) -> Function | ast.Lambda | None:
+        """Return the function that gradients are computed of, or that is called."""
+        func = call.args[0] if last_word(call.func) in GRADIENTS and call.args else call.func
+        if isinstance(func, ast.Lambda):
+            return func
+        inner = self._draws.called(func)
+        is_inside = inner is not None and self._source.function_of(inner) is self._scope
+        return inner if is_inside and not isinstance(self._scope, ast.Module) else None
 
 
 def _forgotten(used: set[str], assigned: set[str]) -> set[str]:
@@ -298,7 +314,8 @@ RULES = (
         "a key is used twice, or a counter is too narrow",
         "Two draws are equal, or depend on each other: noise that should be independent is the "
         "same. A count of 32 bits is negative after 2,147,483,647 steps.",
-        "Split first: `key, draw = jax.random.split(key)`. Count in int64, or in Python's int.",
+        "Split first: `key, draw = jax.random.split(key)`, and carry the new key on. Count in "
+        "int64, or in Python's int.",
         "JAX, documentation of random numbers; purejaxrl#19",
         _reused_keys,
     ),

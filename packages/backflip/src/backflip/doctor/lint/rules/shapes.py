@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.origins import column_networks, is_number_of_each, lists_of_numbers
+from backflip.doctor.lint.rules.unturned_columns import unturned_columns
 from backflip.doctor.lint.source import (
     MADE_FROM,
     Scope,
@@ -46,6 +47,10 @@ class Shapes(NamedTuple):
 
 
 def _column_against_row(source: Source) -> Iterator[Hit]:
+    yield from list(_followed_shapes(source)) or unturned_columns(source)
+
+
+def _followed_shapes(source: Source) -> Iterator[Hit]:
     """Follow the shapes (B, 1) and (B,) by name, in the order of the text."""
     if not source.imports_any("torch", "tensorflow", "keras"):
         return
