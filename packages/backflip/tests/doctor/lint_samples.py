@@ -4819,7 +4819,7 @@ def learn(gamma, kept=Replay(1000)):
     s, gain, ahead, over = kept.sample(64)
     with torch.no_grad():
         goal = gain + gamma * (1 - over) * critic(ahead)
-    return nn.functional.mse_loss(critic(s), goal)
+    return nn.functional.mse_loss(critic(s[()]), goal)
 """,
     ],
     "L07": [

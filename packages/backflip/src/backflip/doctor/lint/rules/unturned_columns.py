@@ -69,9 +69,9 @@ def _turns(source: Source, node: ast.AST) -> bool:
         case ast.Call(func=func):
             of = func.value if isinstance(func, ast.Attribute) else node
             turns = _turns_by_call(source, node)
-        case ast.Subscript(value=of, slice=ast.Tuple(elts=parts)):
+        case ast.Subscript(value=of, slice=ast.Tuple(elts=[first, *_] as parts)):
             turns = any(map(_is_new_axis, parts)) or (
-                _is_whole(parts[0]) and number(parts[-1]) in (0, -1)
+                _is_whole(first) and number(parts[-1]) in (0, -1)
             )
         case ast.Subscript(value=of, slice=index) if _is_new_axis(index):
             turns = any(map(is_of_steps, names_in(of)))
