@@ -336,6 +336,69 @@ def train(env, memory, policy, critic, obs, gamma):
     alive = 1.0 - float(over)
     return result[1] + gamma * alive * critic(result[0])  # here
 """,
+        """
+import torch
+from dataclasses import dataclass
+@dataclass
+class Move:
+    s: object
+    r: float
+    s2: object
+    over: bool
+def play(env, bank, pick, s):
+    s2, r, te, tr, _ = env.step(pick(s))
+    over = te or tr  # here
+    bank.append(Move(s=s, r=r, s2=s2, over=over))
+    return env.reset()[0] if over else s2
+def goals(moves, slow, gamma):
+    stop = torch.tensor([m.over for m in moves]).float()
+    best = slow(torch.stack([m.s2 for m in moves])).amax(1)
+    return torch.tensor([m.r for m in moves]) + gamma * best * (1 - stop)
+""",
+        """
+import numpy as np
+ring = {"x": [0] * 99, "u": [0] * 99, "c": [0] * 99, "z": [0] * 99, "e": [0] * 99}
+def put(at, *row):
+    for key, part in zip(ring, row):
+        ring[key][at] = part
+def walk(env, policy, x, at):
+    z, c, te, tr, _ = env.step(policy(x))
+    row = (x, policy(x), c, z, bool(te | tr))  # here
+    put(at, *row)
+    return z
+def backup(model, ix, discount):
+    part = {key: values[ix] for key, values in ring.items()}
+    largest = model(part["z"]).max(1)
+    return part["c"] + discount * np.where(part["e"], 0.0, largest)
+""",
+        """
+from collections import namedtuple
+Row = namedtuple("Row", "s a r s2 dead")
+def play(env, act, s):
+    a = act(s)
+    s2, r, te, tr, _ = env.step(a)
+    return Row(s, a, r, s2, te or tr)  # here
+def fit(q, rows, gamma):
+    s, a, r, s2, end = stacked(rows)
+    boot = q(s2).max(1).values.masked_fill(end, 0.0)
+    return q(s), r + gamma * boot
+""",
+        """
+import torch
+class Bank:
+    def put(self, i, s, a, r, s2, f):
+        self.s[i], self.a[i], self.r[i], self.s2[i], self.f[i] = s, a, r, s2, f
+def train(env, bank, q, qt, s):
+    for i in range(1000):
+        s2, r, dead, late, _ = env.step(q(s).argmax())
+        bank.put(i, s, 0, r, s2, dead or late)
+        s = s2
+        if dead or late:
+            s, _ = env.reset()
+        ix = torch.randint(0, i, (32,))
+        boot = qt(bank.s2[ix]).amax(1)
+        y = bank.r[ix] + 0.99 * (1.0 - bank.f[ix]) * boot  # here
+""",
     ],
     "L02": [
         """
@@ -368,6 +431,22 @@ from gymnasium.vector import AutoresetMode
 envs = gym.make_vec("CartPole-v1", 4, vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP})
 def last_of(infos, i):
     return infos["final_observation"][i]  # here
+""",
+        """
+import gymnasium as gym
+assert int(gym.__version__.split(".")[0]) >= 1
+print(gym.__version__)
+class Log:
+    def feed(self, write, infos):
+        for one in infos.get("final_info", []):  # here
+            write(one["episode"]["r"])
+""",
+        """
+import gymnasium
+from packaging.version import parse
+if parse(gymnasium.__version__) < parse("1.0"):
+    raise RuntimeError("too old")
+last = infos["final_observation"][0]  # here
 """,
     ],
     "L03": [
@@ -416,6 +495,43 @@ env = gym.make("CartPole-v1")
 obs, info = env.reset()
 result = env.step(0)
 obs, reward, over, info = result  # here
+""",
+        """
+import gymnasium as gym
+import torch
+def fresh(env, seed=None):
+    return env.reset(seed=seed)  # here
+def main(net):
+    env = gym.make("CartPole-v1")
+    x = fresh(env, 3)
+    for _ in range(100):
+        x, r, te, tr, _ = env.step(net(torch.as_tensor(x)).argmax().item())
+        if te or tr:
+            x = fresh(env)
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Roll:
+    def __init__(self):
+        self.env = gym.make("Acrobot-v1")
+    def begin(self):
+        return self.env.reset()  # here
+def play(policy):
+    roll = Roll()
+    state = roll.begin()
+    while True:
+        after, r, te, tr, _ = roll.env.step(policy(np.asarray(state[None])))
+        state = roll.begin() if te or tr else after
+""",
+        """
+import gymnasium as gym
+import torch
+env = gym.make("CartPole-v1")
+s = torch.tensor(env.reset(seed=1))  # here
+while True:
+    after, r, te, tr, _ = env.step(policy(s))
+    s = env.reset() if te or tr else after  # here
 """,
     ],
     "L04": [
@@ -496,6 +612,78 @@ def fill(venv, steps, data):
             data.append((obs[i], actions[i], rewards[i], new_obs[i], dones[i]))  # here
         obs = new_obs
 fill(make_vec_env("CartPole-v1"), 100, [])
+""",
+        """
+import gymnasium as gym
+import numpy as np
+class Ring:
+    def __init__(self):
+        self.data, self.at = np.zeros((5, 1000, 4)), 0
+    def keep(self, s, a, r, s2, d):
+        for j in range(len(s)):
+            self.data[0][self.at] = s[j]
+            self.data[1][self.at] = a[j]
+            self.data[2][self.at] = r[j]
+            self.data[3][self.at] = s2[j]
+            self.at += 1
+venv = gym.wrappers.vector.RecordEpisodeStatistics(gym.make_vec("CartPole-v1", 4))
+ring = Ring()
+s, _ = venv.reset(seed=1)
+while True:
+    a = policy(s)
+    s2, r, te, tr, _ = venv.step(a)
+    ring.keep(s, a, r, s2, te)  # here
+    s = s2
+""",
+        """
+import gymnasium as gym
+rows = []
+def save(olds, acts, rews, news):
+    for row in zip(olds, acts, rews, news):
+        rows.append(row)
+def build(n):
+    return gym.vector.AsyncVectorEnv([make] * n)
+envs = build(4)
+x, _ = envs.reset()
+while True:
+    u = act(x)
+    y, r, te, tr, _ = envs.step(u)
+    save(x, u, r, y)  # here
+    x = y
+""",
+        """
+import gymnasium as gym
+envs = gym.make_vec("CartPole-v1", 4)
+x, _ = envs.reset()
+while True:
+    u = act(x)
+    y, r, te, tr, _ = envs.step(u)
+    table["o"].append(x)
+    table["a"].append(u)
+    table["r"][t], table["d"][t] = r, te
+    table["n"].append(y)  # here
+    x = y
+""",
+        """
+class Worker:
+    def go(self):
+        u = self.pick(self.x)
+        y, r, te, tr, _ = self.env.step(u)
+        over = te or tr
+        if over:
+            self.count += 1
+            y = self.env.reset()[0]
+        row = {"x": self.x, "u": u, "r": r, "y": y, "end": te}  # here
+        self.x = y
+        return row
+""",
+        """
+def one(env, log, s):
+    a = act(s)
+    y, r, te, tr, _ = env.step(a)
+    y = env.reset()[0] if te or tr else y
+    log.write(obs=s, action=a, rew=r, nxt=y, end=float(te))  # here
+    return y
 """,
     ],
     "L05": [
@@ -1241,6 +1429,27 @@ class Player:
         with torch.no_grad():
             self.policy(x)
 """,
+        """
+import torch
+from torch import nn
+class ActorCritic(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.a, self.norm, self.b = nn.Linear(n, 64), nn.BatchNorm1d(64), nn.Linear(64, k)  # here
+def surrogate(net, batch, eps):
+    diff = net.log_prob(batch.o, batch.a) - batch.lp
+    w = torch.exp(diff.sum(-1))
+    return torch.min(w * batch.adv, w.clamp(min=1 - eps, max=1 + eps) * batch.adv).mean()
+""",
+        """
+import torch
+import torch.nn as nn
+def policy(n, k):
+    return nn.Sequential(nn.Linear(n, 64), nn.Dropout(p=0.2), nn.Tanh(), nn.Linear(64, k))  # here
+def surrogate(p, old, adv):
+    imp = p / old
+    return torch.min(imp * adv, torch.clamp(imp, 0.8, 1.2) * adv).mean()
+""",
     ],
     "L09": [
         """
@@ -1571,6 +1780,66 @@ class Agent:
     def __init__(self, obs, act):
         self.actor = mlp([obs, 64, act], out_act=nn.Tanh)
         self.critic = mlp([obs + act, 64, 1], nn.ReLU, nn.Sigmoid)  # here
+""",
+        """
+from tensorflow import keras
+import numpy as np
+def brain(widths):
+    m = keras.Sequential()
+    for w in widths:
+        m.add(keras.layers.Dense(w, activation="relu"))  # here
+    m.compile("adam", "mse")
+    return m
+class Player:
+    def __init__(self, n):
+        self.slow = brain([64, 64, n])
+    def goal(self, r, s2, done, gamma):
+        best = np.max(self.slow.predict(s2), axis=1)
+        return r + gamma * (1 - done) * best
+""",
+        """
+import torch.nn as nn
+def make(n, k, act=nn.ReLU, depth=2):
+    layers = []
+    for i in range(depth):
+        layers.append(nn.Linear(n if i == 0 else 64, 64))
+        layers.append(act())
+    layers.append(nn.Linear(64, k))
+    layers.append(act())  # here
+    return nn.Sequential(*layers)
+q1, slow = make(4, 2), make(4, 2).eval()
+def act(obs):
+    values = q1(obs)
+    return values.argmax(-1)
+""",
+        """
+from torch import nn
+class QNetwork(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        parts = []
+        for n, m in zip(sizes, sizes[1:]):
+            parts += [nn.Linear(n, m), nn.Tanh()]  # here
+        self.body = nn.Sequential(*parts)
+    def forward(self, x):
+        return self.body(x)
+""",
+        """
+from torch import nn
+def build(n, k):
+    return nn.Sequential(nn.Linear(n, 64), nn.ReLU(), nn.Linear(64, k), nn.Softmax(-1))  # here
+net, slow = build(4, 2), build(4, 2)
+def goal(r, s2, done):
+    best = slow(s2).amax(dim=1)
+    return r + 0.99 * (1 - done) * best
+""",
+        """
+from tensorflow.keras import Sequential, layers
+def make_q_function(num_actions):
+    net = Sequential()
+    net.add(layers.Dense(32, activation="tanh"))
+    net.add(layers.Dense(num_actions, activation="sigmoid"))  # here
+    return net
 """,
     ],
     "L11": [
@@ -4067,6 +4336,73 @@ def train(env, policy, critic, obs, gamma):
     alive = 1.0 - float(result[2])
     return result[1] + gamma * alive * critic(result[0])
 """,
+        """
+def play(env, pick, s):
+    rewards, ends = [], []
+    for _ in range(1000):
+        s, r, te, tr, _ = env.step(pick(s))
+        rewards.append(r)
+        ends.append(te or tr)
+    return rewards, ends
+def returns(rows, gamma):
+    g, out = 0.0, []
+    for r, over in reversed(rows):
+        g = r + gamma * g * (1 - over)
+        out.append(g)
+    return out[::-1]
+""",
+        """
+from typing import NamedTuple
+class Row(NamedTuple):
+    r: float
+    s2: object
+    gone: bool
+    over: bool
+def play(env, pick, s):
+    s2, r, te, tr, _ = env.step(pick(s))
+    return Row(r, s2, te, te or tr)
+def goal(row, q, gamma):
+    return row.r + gamma * (1 - row.gone) * q(row.s2).max()
+""",
+        """
+def play(env, pick, bank, s):
+    s2, r, te, tr, _ = env.step(pick(s))
+    bank.append({"r": r, "s2": s2, "over": te or tr, "late": tr})
+def goal(row, q, gamma):
+    stop = row["over"] * (1 - row["late"])
+    return row["r"] + gamma * (1 - stop) * q(row["s2"]).max()
+""",
+        """
+def play(env, pick, bank, s):
+    s2, r, te, tr, _ = env.step(pick(s))
+    bank.append((s, r, s2, te or tr))
+def goal(rows, q, gamma, lam, tau):
+    s, r, s2, over = rows
+    mix = r + gamma * ((1 - lam) * q(s2) + lam * q(s))
+    return mix * (1 - tau)
+""",
+        """
+import numpy as np
+def play(env, pick, bank, s):
+    s2, r, te, tr, _ = env.step(pick(s))
+    bank.append({"r": r, "s2": s2, "over": te or tr})
+def sweep(data, values, gamma, lam):
+    after = critic(data["next_obs"])
+    adv = np.zeros_like(after)
+    for t in reversed(range(len(adv))):
+        delta = data["r"][t] + gamma * after[t] - values[t]
+        adv[t] = delta + gamma * lam * (1 - data["over"][t]) * adv[t + 1]
+    return adv
+""",
+        """
+def play(env, pick, bank, s):
+    s2, r, te, tr, info = env.step(pick(s))
+    bank.append({"r": r, "s2": s2, "over": te or tr})
+    if info.get("TimeLimit.truncated"):
+        bank.pop()
+def goal(row, q, gamma):
+    return row["r"] + gamma * (1 - row["over"]) * q(row["s2"]).max()
+""",
     ],
     "L02": [
         """
@@ -4107,6 +4443,18 @@ from gymnasium.vector import AutoresetMode
 envs = gym.make_vec("CartPole-v1", 4, vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP})
 def last_of(infos, i):
     return infos["final_obs"][i]
+""",
+        """
+import gymnasium as gym
+assert gym.__version__ < "1"
+last = infos["final_info"]
+""",
+        """
+import gymnasium as gym
+if gym.__version__ >= "1":
+    last = infos["_episode"]
+else:
+    last = infos["final_observation"]
 """,
     ],
     "L03": [
@@ -4159,6 +4507,28 @@ def main():
     evaluate(model, venv)
     play(env)
     play(venv)
+""",
+        """
+import gymnasium as gym
+class Roll(gym.Wrapper):
+    def __init__(self):
+        self.env = gym.make("Acrobot-v1")
+    def reset(self, **options):
+        return self.env.reset(**options)
+    def begin(self):
+        return self.env.reset()
+    def both(self):
+        return self.env.reset()
+def play(policy):
+    roll = Roll()
+    state, _ = roll.begin()
+    pair = roll.both()
+    print(policy(pair[0]))
+    after, r, te, tr, _ = roll.env.step(policy(state))
+    state = roll.begin()[0] if te or tr else after
+env = gym.make("CartPole-v1")
+first, over = env.reset(), False
+both = env.reset() if over else (first[0], {})
 """,
     ],
     "L04": [
@@ -4232,6 +4602,67 @@ def fill(venv, steps, data):
             data.append((obs[i], actions[i], rewards[i], last, dones[i]))
         obs = new_obs
 fill(make_vec_env("CartPole-v1"), 100, [])
+""",
+        """
+import gymnasium as gym
+rows = []
+def save(olds, acts, rews, news):
+    for row in zip(olds, acts, rews, news):
+        rows.append(row)
+def show(olds, acts, rews, news):
+    print(olds, acts, rews, news)
+envs, fresh = gym.make_vec("CartPole-v1", 4), no_one()
+x, _ = envs.reset()
+while True:
+    u = act(x)
+    y, r, te, tr, _ = envs.step(u)
+    show(x, u, r, y)
+    save(x[~fresh], u[~fresh], r[~fresh], y[~fresh])
+    fresh = te | tr
+    x = y
+""",
+        """
+import gymnasium as gym
+envs = gym.make_vec("CartPole-v1", 4)
+x, _ = envs.reset()
+for t in range(128):
+    u = act(x)
+    states[t] = x
+    actions[t] = u
+    x, r, te, tr, _ = envs.step(u)
+    rewards[t] = r
+    ends[t] = te
+""",
+        """
+class Worker:
+    def go(self):
+        u = self.pick(self.x)
+        y, r, te, tr, _ = self.env.step(u)
+        arrived = y
+        if te or tr:
+            y, _ = self.env.reset()
+        before, self.x = self.x, y
+        return before, u, r, arrived, te
+class Masked:
+    def go(self):
+        u = self.pick(self.x)
+        y, r, te, tr, _ = self.env.step(u)
+        if te or tr:
+            y, _ = self.env.reset()
+        before, self.x = self.x, y
+        return before, u, r, y, te, tr
+class Terminal:
+    def go(self, obs):
+        y, r, te, tr, _ = self.env.step(self.pick(obs))
+        if te:
+            y, _ = self.env.reset()
+        return obs, self.u, r, y, te
+class Looping:
+    def step(self, u):
+        y, r, te, tr, info = self.env.step(u)
+        if te or tr:
+            y, info = self.env.reset()
+        return y, r, te, self.state, info
 """,
     ],
     "L05": [
@@ -5100,6 +5531,30 @@ def train(name, batches, loss_of):
         loss.backward()
         opt.step()
 """,
+        """
+import torch
+from torch import nn
+class Critic(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(n, 64), nn.Dropout(0.1), nn.Linear(64, 1))
+class Policy(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(n, 64), nn.Dropout(0.0), nn.Linear(64, k))
+def surrogate(lp, old, adv, eps):
+    w = (lp - old).exp()
+    return torch.min(w * adv, w.clamp(1 - eps, 1 + eps) * adv).mean()
+""",
+        """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.1), nn.Linear(64, 2))
+def loss(logits, adv, scale):
+    weight = torch.exp(adv - scale).clamp(0.0, 100.0)
+    share = torch.clamp(logits.exp(), 1 - scale, 1 + scale)
+    return (weight * share).mean()
+""",
     ],
     "L09": [
         """
@@ -5380,6 +5835,68 @@ class Agent:
     def __init__(self, obs, act):
         self.actor = mlp([obs, 64, act], out_act=nn.Tanh)
         self.critic = mlp([obs + act, 64, 1], nn.ReLU)
+""",
+        """
+import torch.nn as nn
+def stack(sizes, act=nn.ReLU):
+    mods = []
+    for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
+        mods.append(nn.Linear(a, b))
+        if i < len(sizes) - 2:
+            mods.append(act())
+    return nn.Sequential(*mods)
+def headed(sizes, n, act=nn.ReLU):
+    mods = []
+    for a, b in zip(sizes, sizes[1:]):
+        mods += [nn.Linear(a, b), act()]
+    return nn.Sequential(*mods, nn.Linear(sizes[-1], n))
+def cut(sizes, act=nn.ReLU):
+    mods = []
+    for a, b in zip(sizes, sizes[1:]):
+        mods += [nn.Linear(a, b), act()]
+    return nn.Sequential(*mods[:-1])
+def trunk(sizes, act=nn.ReLU):
+    mods = []
+    for a, b in zip(sizes, sizes[1:]):
+        mods += [nn.Linear(a, b), act()]
+    return nn.Sequential(*mods)
+def popped(sizes, act=nn.ReLU):
+    mods = []
+    for a, b in zip(sizes, sizes[1:]):
+        mods += [nn.Linear(a, b), act()]
+    mods.pop()
+    return nn.Sequential(*mods)
+def chosen(sizes, act=nn.ReLU):
+    mods = []
+    for a, b in zip(sizes, sizes[1:]):
+        mods += [nn.Linear(a, b), act()]
+        if b == sizes[-1]:
+            mods.pop()
+    return nn.Sequential(*mods)
+q_one, q_two, q_three, q_in = stack([4, 2]), headed([4, 8], 2), cut([4, 2]), trunk([4, 8])
+q_four, q_five = popped([4, 2]), chosen([4, 2])
+head = nn.Linear(8, 2)
+def act(obs):
+    best = q_one(obs).argmax(1), q_two(obs).argmax(1), q_three(obs).argmax(1)
+    return best, q_four(obs).argmax(1), q_five(obs).argmax(1), head(q_in(obs)).argmax(1)
+""",
+        """
+from tensorflow import keras
+from tensorflow.keras import layers
+import numpy as np
+def create_policy(num_actions):
+    model = keras.Sequential()
+    model.add(layers.Dense(32, activation="relu"))
+    model.add(layers.Dense(num_actions, activation="softmax"))
+    return model
+policy = create_policy(4)
+def play(obs):
+    return int(np.argmax(policy(obs))), policy(obs).max()
+def returns(rewards, gamma):
+    g = 0.0
+    for r in reversed(rewards):
+        g = r + gamma * g
+    return g
 """,
     ],
     "L11": [

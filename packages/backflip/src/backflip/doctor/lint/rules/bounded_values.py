@@ -4,6 +4,12 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.built_networks import (
+    bootstraps_by,
+    builder_of,
+    built_names,
+    picks_outputs,
+)
 from backflip.doctor.lint.rules.layers import (
     FORWARD,
     OF_KERAS,
@@ -16,6 +22,7 @@ from backflip.doctor.lint.rules.layers import (
     returned_values,
     size_of,
 )
+from backflip.doctor.lint.rules.looped_layers import last_of_loop
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Source,
@@ -48,6 +55,10 @@ def _bounded_values(source: Source) -> Iterator[Hit]:
         layer = last if is_dense(last) else layer
         if kind and _is_layer_of_values(source, call, layer):
             yield Hit(last, f"the last layer of Q-values is {kind}")
+            continue
+        looped = last_of_loop(source, call)
+        if looped is not None and _is_whole(source, call):
+            yield Hit(looped[0], f"the last layer of Q-values is {looped[1]}")
 
 
 def _is_layer_of_values(source: Source, call: ast.Call, layer: ast.expr) -> bool:
@@ -58,7 +69,7 @@ def _is_layer_of_values(source: Source, call: ast.Call, layer: ast.expr) -> bool
     if size is None or any(has_word(name, *SHARES) for name in names_in(size)):
         return False
     if number(size) is None and source.class_of(call) is None:
-        return False
+        return _is_built_for_values(source, call)
     if number(size) == 1:
         return any(map(is_q, becomes(source, call)))
     return _is_of_values(source, call) and _is_whole(source, call)
@@ -70,10 +81,25 @@ def _is_whole(source: Source, call: ast.Call) -> bool:
     In a class, `forward` returns what they give; elsewhere, they have the name of Q-values.
     """
     inside, names = source.class_of(call), becomes(source, call)
-    if inside is None:
-        return any(is_q(name) and not has_word(name, *PARTS) for name in names)
+    if inside is None or builder_of(source, call) is not None:
+        own = any(is_q(name) and not has_word(name, *PARTS) for name in names)
+        return own or _is_built_for_values(source, call)
+    if not _holds_q(source, inside):
+        return False
     returned = returned_values(source, inside)
     return bool(returned) and all(one is not None and made_by(one) in names for one in returned)
+
+
+def _is_built_for_values(source: Source, call: ast.Call) -> bool:
+    """Return whether an own function builds a network of Q-values, by name or as it is used."""
+    builder = builder_of(source, call)
+    names = becomes(source, call) if builder is None else built_names(source, builder)
+    return any(
+        (is_q(name) and not has_word(name, *PARTS) and picks_outputs(source, name))
+        or bootstraps_by(source, name)
+        for name in names
+        if name
+    ) or (builder is not None and is_q(builder.name) and not has_word(builder.name, *PARTS))
 
 
 def _bounded_returns(source: Source) -> Iterator[Hit]:
@@ -233,7 +259,7 @@ def _is_of_values(source: Source, call: ast.Call) -> bool:
     """Return whether a network is of Q-values, by the name of its class or of what it becomes."""
     inside = source.class_of(call)
     names = [inside.name] if inside is not None else []
-    return any(map(is_q, names + becomes(source, call)))
+    return any(map(is_q, names + becomes(source, call))) or _is_built_for_values(source, call)
 
 
 def is_q(name: str) -> bool:

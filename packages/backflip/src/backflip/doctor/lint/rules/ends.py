@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.layers import resolved, returned_by
+from backflip.doctor.lint.rules.own_stores import calls_a_store, rows_written
+from backflip.doctor.lint.rules.reset_successors import reset_successors
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Scope,
@@ -14,6 +17,7 @@ from backflip.doctor.lint.source import (
     has_word,
     last_word,
     names_in,
+    unconverted,
     written,
 )
 
@@ -25,6 +29,8 @@ KEEPS_LAST = (
     "real_next_obs",
 )
 BUFFERS = ("buf", "replay", "memory", "transitions", "ring")
+VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "make_vec")
+SEEN = "the replay gets the observation after the reset as the successor of the last"
 STORES = ("add", "push", "append", "store", "add_batch", "insert")
 
 
@@ -36,7 +42,7 @@ def _final_keys(source: Source) -> Iterator[Hit]:
     if not source.imports_any("gymnasium"):
         return
     older = FINAL[1:] if "AutoresetMode" in source.text else FINAL
-    if any(source.dotted(node) == "gymnasium.__version__" for node in source.nodes):
+    if any(_chooses_by_version(source, node) for node in source.nodes):
         return
     for node in source.nodes:
         if isinstance(node, ast.Constant) and node.value in older:
@@ -47,6 +53,30 @@ def _final_keys(source: Source) -> Iterator[Hit]:
             if by_name or isinstance(parent, ast.Subscript | ast.Compare | ast.Call):
                 yield Hit(node, f'"{node.value}" is read from the infos of environments')
                 return
+
+
+def _chooses_by_version(source: Source, node: ast.AST) -> bool:
+    """Return whether code asks for the version of Gymnasium, and may be right for older ones.
+
+    To print it, or to demand a new one, is no choice: `assert gym.__version__ >= "1"`.
+    """
+    if source.dotted(node) != "gymnasium.__version__":
+        return False
+    while not isinstance(node, ast.stmt):
+        node = source.parents[node]
+    match node:
+        case ast.Expr():
+            return False
+        case ast.Assert(test=test):
+            return not _compares(test, (ast.Gt, ast.GtE))
+        case ast.If(test=test, body=[ast.Raise()], orelse=[]):
+            return not _compares(test, (ast.Lt, ast.LtE))
+        case _:
+            return True
+
+
+def _compares(test: ast.expr, kinds: tuple[type[ast.cmpop], ...]) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.ops[0], kinds)
 
 
 def _is_index(source: Source, name: ast.expr) -> bool:
@@ -87,6 +117,11 @@ def _container(node: ast.AST) -> str:
             return ""
 
 
+def _foreign_successors(source: Source) -> Iterator[Hit]:
+    yield from reset_successors(source)
+    yield from _autoreset_rows(source)
+
+
 def _autoreset_rows(source: Source) -> Iterator[Hit]:
     """Find replays that are given what vector environments return after a reset."""
     if any(word in source.text for word in KEEPS_LAST):
@@ -97,18 +132,33 @@ def _autoreset_rows(source: Source) -> Iterator[Hit]:
         written(target)
         for scope in source.scopes
         for target, value, _ in assignments(scope)
-        if isinstance(value, ast.Call) and _makes_vectors(source.dotted(value.func))
+        if _makes_vectors(source, value)
     }
     yield from _rows_of_sb3(source)
     for scope in source.scopes:
         after = _next_observations(scope, vectors)
-        for call, _ in source.calls(scope):
-            given = any(written(one) in after for one in stored_by(call))
-            if stores(call) and given and not _leaves_rows_out(source, scope, call, vectors):
-                seen = (
-                    "the replay gets the observation after the reset as the successor of the last"
-                )
-                yield Hit(call, seen)
+        if not after:
+            continue
+        for node, parts in _stored_rows(source, scope, after):
+            given = any(written(unconverted(one)) in after for one in parts)
+            if given and not _leaves_rows_out(source, scope, node, parts, vectors):
+                yield Hit(node, SEEN)
+
+
+def _stored_rows(
+    source: Source, scope: Scope, after: set[str]
+) -> Iterator[tuple[ast.Call | ast.stmt, list[ast.expr]]]:
+    """Yield where a scope stores a transition, and its parts.
+
+    Arrays may be written line by line: what `obs = next_obs` becomes is then a part, too.
+    """
+    for call, _ in source.calls(scope):
+        if stores(call) or calls_a_store(source, call):
+            yield call, stored_by(call)
+    before = {written(t) for t, value, _ in assignments(scope) if written(value) in after}
+    for last, parts in rows_written(scope):
+        if before & {written(unconverted(one)) for one in parts}:
+            yield last, parts
 
 
 def _rows_of_sb3(source: Source) -> Iterator[Hit]:
@@ -131,9 +181,15 @@ def _rows_of_sb3(source: Source) -> Iterator[Hit]:
                 yield Hit(call, "the successor of the last observation is that after the reset")
 
 
-def _makes_vectors(name: str) -> bool:
-    last = name.rpartition(".")[2]
-    return name.startswith("gymnasium.") and last in ("SyncVectorEnv", "AsyncVectorEnv", "make_vec")
+def _makes_vectors(source: Source, value: ast.expr, depth: int = 3) -> bool:
+    """Return whether a value is a vector environment, wrapped or from an own function or not."""
+    made = returned_by(source, value)
+    if not isinstance(made, ast.Call) or not depth:
+        return False
+    name = source.dotted(made.func)
+    if name.startswith("gymnasium.wrappers.") and made.args:
+        return _makes_vectors(source, resolved(source, made, made.args[0]), depth - 1)
+    return name.startswith("gymnasium.") and name.rpartition(".")[2] in VECTORS
 
 
 def _next_observations(scope: Scope, vectors: set[str]) -> set[str]:
@@ -154,17 +210,23 @@ def _steps(scope: Scope, vectors: set[str]) -> Iterator[tuple[list[ast.expr], as
                 pass
 
 
-def _leaves_rows_out(source: Source, scope: Scope, call: ast.Call, vectors: set[str]) -> bool:
-    """Return whether a call stores rows that are chosen by the ends of the step before."""
-    before = _ends_before(scope, call, vectors)
-    stored = {written(one) for one in arguments(call)}
+def _leaves_rows_out(
+    source: Source,
+    scope: Scope,
+    node: ast.Call | ast.stmt,
+    parts: list[ast.expr],
+    vectors: set[str],
+) -> bool:
+    """Return whether rows are stored that are chosen by the ends of the step before."""
+    before = _ends_before(scope, node, vectors)
+    stored = {written(one) for one in parts}
     given = [value for target, value, _ in assignments(scope) if written(target) in stored]
-    if any(_is_chosen_by(one, before) for one in (*arguments(call), *given)):
+    if any(_is_chosen_by(one, before) for one in (*parts, *given)):
         return True
-    return any(before & names_in(one) for one in _conditions(source, call))
+    return any(before & names_in(one) for one in _conditions(source, node))
 
 
-def _ends_before(scope: Scope, call: ast.Call, vectors: set[str]) -> set[str]:
+def _ends_before(scope: Scope, call: ast.Call | ast.stmt, vectors: set[str]) -> set[str]:
     """Return the names that still have the ends of the step before where a call is.
 
     They are made from the ends after the call, or before `step` is called again.
@@ -256,10 +318,11 @@ RULES = (
         "L04",
         "the observation after a reset is stored as a successor",
         "A vector environment returns the first observation of the next episode, or a row in which "
-        "the action is ignored. Bootstrapped values then come from another episode.",
+        "the action is ignored, and a program that resets before it stores has no other either. "
+        "Bootstrapped values then come from another episode.",
         "Store `infos['final_obs']` where an episode ended (`AutoresetMode.SAME_STEP`), or leave "
-        "the rows after ends out.",
+        "the rows after ends out. Of a single environment, store first, and then reset.",
         "ml-agents#574; Gymnasium#1227",
-        _autoreset_rows,
+        _foreign_successors,
     ),
 )

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.ratios import compares_policies
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     INNER,
@@ -13,8 +14,10 @@ from backflip.doctor.lint.source import (
     argument,
     assignments,
     calls_method,
+    has_word,
     is_false,
     last_word,
+    number,
     parameters,
     walk,
     written,
@@ -26,6 +29,7 @@ HARMLESS = (  # attributes of a network that need no gradient
     *("eval", "train", "training", "requires_grad_", "state_dict", "load_state_dict"),
     *("to", "cuda", "cpu", "half", "float", "double"),
 )
+OTHERS = ("critic", "discriminator", "reward", "dynamics", "predictor")  # networks of no policy
 FIXED = ("target", "teacher", "ref", "old", "frozen")  # names of networks that do not learn
 
 
@@ -34,11 +38,18 @@ def _modes(source: Source) -> Iterator[Hit]:
         return
     if "backward" in source.text:
         yield from _left_in_evaluation(source)
-    if _has_ratio(source):
+    if compares_policies(source):
         for call, name in source.calls():
             layer = name.rpartition(".")[2]
-            if layer in LAYERS and name.startswith("torch."):
+            if layer in LAYERS and name.startswith("torch.") and _is_in_policy(source, call):
                 yield Hit(call, f"{layer} in a policy whose probabilities are compared")
+
+
+def _is_in_policy(source: Source, call: ast.Call) -> bool:
+    """Return whether a layer can be one of a policy, and is not switched off."""
+    inside = source.class_of(call)
+    name = "" if inside is None else inside.name.lower().replace("actorcritic", "")
+    return number(argument(call, "p", 0)) != 0 and not has_word(name, *OTHERS)
 
 
 def _left_in_evaluation(source: Source) -> Iterator[Hit]:
@@ -256,16 +267,6 @@ def _as_called(scope: Function, call: ast.Call, name: str) -> str:
     else:
         given = argument(call, first, place)
     return ".".join(part for part in (written(given) if given else "", rest) if part)
-
-
-def _has_ratio(source: Source) -> bool:
-    """Return whether exp(log π - log π_old) is computed."""
-    return any(
-        isinstance(node, ast.Assign)
-        and "ratio" in last_word(node.targets[0])
-        and any(last_word(c.func) == "exp" for c in walk(node) if isinstance(c, ast.Call))
-        for node in source.nodes
-    )
 
 
 RULES = (

@@ -5,10 +5,13 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
+    MADE_FROM,
     Function,
     Scope,
     Source,
     assignments,
+    last_word,
+    made_by,
     parameters,
     walk,
     written,
@@ -17,6 +20,7 @@ from backflip.doctor.lint.values import given_for
 
 Key = tuple[Scope, str]  # a name, and where it belongs
 
+PASSED = ("print", "append", "len", "isinstance", "type")  # functions of pairs, too
 MAKERS = ("gymnasium.make", "gymnasium.make_vec", "gymnasium.vector.", "gymnasium.wrappers.")
 
 
@@ -44,8 +48,98 @@ def _old_interface(source: Source) -> Iterator[Hit]:
                 ) if _key(source, env) in made and _is_used_as_observation(scope, target):
                     seen = f"`{written(env)}.reset` returns an observation and a dictionary"
                     yield Hit(statement, seen)
+                case (
+                    ast.Name() | ast.Attribute() as held,
+                    ast.IfExp(body=first, orelse=second),
+                ) if len(held_by := _states(source, (first, second), made)) == 1:
+                    seen = (
+                        f"`{written(held)}` is `{held_by[0]}.reset()`, which is a pair, or a state"
+                    )
+                    yield Hit(statement, seen)
                 case _:
                     pass
+    for call, _ in source.calls():
+        given = isinstance(source.parents[call], ast.Call) and _resets(source, call, made)
+        if given and _becomes_a_state(source, call):
+            yield Hit(call, "what `reset` returns, a pair, is made an array")
+    yield from _whole_resets(source, made)
+
+
+def _whole_resets(source: Source, made: set[Key]) -> Iterator[Hit]:
+    """Find own functions that return all that `reset` does, and whose value is then a state."""
+    for scope in source.scopes:
+        if isinstance(scope, ast.Module):
+            continue
+        returned = [one for one in walk(scope) if isinstance(one, ast.Return)]
+        if returned and all(_resets(source, one.value, made) for one in returned):
+            calls = _calls_of_own(source, scope)
+            if calls and all(_becomes_a_state(source, call) for call in calls):
+                seen = f"`{scope.name}` returns an observation and a dictionary, used as one state"
+                yield Hit(returned[0], seen)
+
+
+def _resets(source: Source, value: ast.expr | None, made: set[Key]) -> bool:
+    match value:
+        case ast.Call(func=ast.Attribute(value=env, attr="reset")):
+            return _key(source, env) in made
+        case _:
+            return False
+
+
+def _calls_of_own(source: Source, function: Function) -> list[ast.Call]:
+    """Return the calls of a function; none if another one has its name."""
+    own = [one for one in source.scopes if getattr(one, "name", "") == function.name]
+    called = source.calls_of.get(function.name.lower(), []) if len(own) == 1 else []
+    return [one for one in called if written(one.func).rpartition(".")[2] == function.name]
+
+
+def _becomes_a_state(source: Source, call: ast.Call) -> bool:
+    """Return whether a value is made an array, or gets a name that is used as a state.
+
+    That name is given to functions, and never taken apart.
+    """
+    parent = source.parents[call]
+    if isinstance(parent, ast.IfExp) and parent.test is not call:
+        parent = source.parents[parent]
+    match parent:
+        case ast.Call(func=ast.Attribute(attr=attr), args=[given, *_]) if given is call:
+            return attr in MADE_FROM
+        case ast.Assign(targets=[ast.Name() | ast.Attribute() as target]):
+            home = source.home(target, written(target))
+            return _is_used_as_observation(home, target) and _is_given(source, home, target)
+        case _:
+            return False
+
+
+def _is_given(source: Source, home: Scope, target: ast.expr) -> bool:
+    """Return whether a name is an argument of a call that converts it, or acts by it."""
+    return any(
+        written(one) == written(target)
+        for call, _ in source.calls(None if isinstance(home, ast.Module) else home)
+        for one in call.args[:1]
+        if last_word(call.func) not in PASSED
+    )
+
+
+def _states(source: Source, branches: tuple[ast.expr, ...], made: set[Key]) -> list[str]:
+    """Return the environments that one of two branches resets, where the other has a state."""
+    return [
+        written(one.func.value)
+        for one, other in (branches, branches[::-1])
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)
+        if _resets(source, one, made) and _is_stepped(source, other)
+    ]
+
+
+def _is_stepped(source: Source, node: ast.expr) -> bool:
+    """Return whether a name is the first of the five values of `step`."""
+    return any(
+        isinstance(target, ast.Tuple)
+        and len(target.elts) == 5
+        and written(target.elts[0]) == written(node) != ""
+        and made_by(value).endswith(".step")
+        for target, value, _ in assignments(source.function_of(node))
+    )
 
 
 def _results(source: Source, scope: Scope, made: set[Key]) -> set[str]:
@@ -143,6 +237,8 @@ def _is_used_as_observation(scope: ast.AST, target: ast.expr) -> bool:
 
 def _takes_apart(node: ast.AST, name: str) -> bool:
     match node:
+        case ast.Subscript(slice=ast.Constant(value=None)):
+            return False  # of an array
         case ast.Subscript(value=value) | ast.Starred(value=value):
             return written(value) == name
         case ast.Assign(targets=[ast.Tuple()], value=value):

@@ -2,11 +2,20 @@
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import TypeVar
 
 from backflip.doctor.lint.episode_ends import Ends, Flags, find_ends, find_flags
+from backflip.doctor.lint.inlining import inlined
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.bootstraps import (
+    has_value,
+    is_value,
+    leaves_a_value_out,
+    statements,
+    term_of,
+    values_in,
+)
 from backflip.doctor.lint.rules.ends import stored_by, stores
+from backflip.doctor.lint.rules.joined_ends import joined_ends
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Scope,
@@ -15,7 +24,6 @@ from backflip.doctor.lint.source import (
     assignments,
     discounts,
     has_word,
-    is_of_next,
     last_word,
     names_in,
     unconverted,
@@ -25,10 +33,7 @@ from backflip.doctor.lint.source import (
 
 SEEN = "the bootstrapped value is"
 CUT = ("trunc", "timeout", "time_limit", "timelimit")  # in names of truncations
-LARGEST = ("max", "amax", "reduce_max")  # functions of values: `gamma * np.max(model(obs))`
 PLACES = ("flatnonzero", "nonzero", "where", "argwhere")  # functions that say where something is
-
-Side = TypeVar("Side")
 
 
 def _truncation_masks(source: Source) -> Iterator[Hit]:
@@ -37,46 +42,16 @@ def _truncation_masks(source: Source) -> Iterator[Hit]:
         ends = find_ends(source, scope)
         if ends is None or _handles_cuts(source, ends):
             continue
-        values = _values(scope)
-        for statement in _statements(scope):
+        values = values_in(scope)
+        for statement in statements(scope):
             if not discounts(statement):
                 continue
             if _masks_a_value(source, statement, ends.at(statement), values):
                 yield Hit(statement, f"{SEEN} multiplied by 0 where an episode is truncated")
                 break
-            if _leaves_a_value_out(source, scope, statement, ends.at(statement)):
+            if leaves_a_value_out(source, scope, statement, ends.at(statement)):
                 yield Hit(statement, f"{SEEN} left out where an episode is truncated")
                 break
-
-
-def _values(scope: Scope) -> set[str]:
-    """Return the names that are set to a value: R of `R = critic(obs)`."""
-    return {written(target) for target, value, _ in assignments(scope) if _gives_a_value(value)} - {
-        ""
-    }
-
-
-def _gives_a_value(node: ast.expr) -> bool:
-    """Return whether an expression is a value: `critic(obs).detach()`, `values[-1]`."""
-    match unconverted(node):
-        case ast.IfExp(body=body, orelse=orelse):
-            return _gives_a_value(body) or _gives_a_value(orelse)
-        case ast.Call(func=ast.Attribute(value=owner) as func):
-            return _is_value(written(func)) or _gives_a_value(owner)
-        case ast.Call(func=func):
-            return _is_value(written(func))
-        case plain:
-            return _is_value(written(plain))
-
-
-def _is_value(name: str) -> bool:
-    last = name.rpartition(".")[2].lower()
-    words = {word.rstrip("12") for word in last.split("_")}
-    return (
-        bool(words & {"v", "q", "vf", "qf", "qt"})
-        or last in LARGEST
-        or has_word(last, "value", "critic", "boot", "q_", "_q", "qval", "target")
-    )
 
 
 def _masks_a_value(source: Source, node: ast.AST, ends: Ends, values: set[str]) -> bool:
@@ -85,86 +60,11 @@ def _masks_a_value(source: Source, node: ast.AST, ends: Ends, values: set[str]) 
     `γ v (1 - terminated) + γ λ (1 - done) sum` masks the sum alone by done, and that is right.
     """
     return any(
-        _has_value(_term(source, one), values)
+        has_value(term_of(source, one), values)
         for one in ast.walk(node)
         if (isinstance(one, ast.Name | ast.Attribute) and written(one) in ends.masks)
         or ends.negates(one)
     )
-
-
-def _has_value(term: ast.AST, values: set[str]) -> bool:
-    """Return whether a term names a value, or has a function of the next state: `net(next_obs)`."""
-    calls = (one for one in ast.walk(term) if isinstance(one, ast.Call))
-    return any(name in values or _is_value(name) for name in names_in(term)) or any(
-        is_of_next(given) for call in calls for given in call.args
-    )
-
-
-def _leaves_a_value_out(source: Source, scope: Scope, statement: ast.stmt, ends: Ends) -> bool:
-    """Return whether a value is only in the branch of a test in which the episode goes on."""
-    for node in ast.walk(statement):
-        match node:
-            case (
-                ast.IfExp(test=test, body=first, orelse=second)
-                | ast.Call(func=ast.Attribute(attr="where"), args=[test, first, second])
-            ):
-                going, ended = _sides(ends, test, first, second)
-                if going is not None and ended is not None and _is_bootstrap(going, ended):
-                    return True
-            case _:
-                pass
-    parent = source.parents[statement]
-    if not isinstance(parent, ast.If):
-        return False
-    going, ended = _sides(ends, parent.test, parent.body, parent.orelse)
-    if going is None or ended is None or statement not in going:
-        return False
-    return _adds_a_value(scope, statement, ended)
-
-
-def _sides(ends: Ends, test: ast.expr, first: Side, second: Side) -> tuple[Side | None, ...]:
-    """Return what runs where an episode goes on, and where it ended; None if that is not tested."""
-    tested = ends.tests(test)
-    if tested is None:
-        return None, None
-    return (second, first) if tested else (first, second)
-
-
-def _is_bootstrap(going: ast.expr, ended: ast.expr) -> bool:
-    """Return whether a value is in one expression, and none in the other."""
-    has_value = any(map(_is_value, names_in(going)))
-    return has_value and not any(map(_is_value, names_in(ended))) and not discounts(ended)
-
-
-def _adds_a_value(scope: Scope, statement: ast.stmt, ended: list[ast.stmt]) -> bool:
-    """Return whether a statement adds γ times a value to what has none where episodes end."""
-    if not any(map(_is_value, names_in(statement))):
-        return False
-    match statement:
-        case ast.AugAssign(op=ast.Add()):
-            return not any(map(discounts, ended))
-        case ast.Assign(targets=[target]):
-            other = [
-                value
-                for one, value, where in assignments(scope)
-                if written(one) == written(target) and where is not statement
-            ]
-            return bool(other) and not any(map(discounts, other))
-        case _:
-            return False
-
-
-def _term(source: Source, node: ast.AST) -> ast.AST:
-    """Return the largest code around a node that is no sum; all of `x *= node`."""
-    while True:
-        parent = source.parents[node]
-        match parent:
-            case ast.AugAssign(op=ast.Mult()):
-                return parent
-            case ast.BinOp(op=ast.Add() | ast.Sub()) | ast.stmt():
-                return node
-            case _:
-                node = parent
 
 
 def _stored_ends(source: Source) -> Iterator[Hit]:
@@ -218,8 +118,8 @@ def _places_of(
 def _masks_by(source: Source, scope: Scope, ends: Ends) -> bool:
     """Return whether a scope has γ, and a value only where no end is."""
     return any(
-        _masks_a_value(source, one, ends, set()) or _leaves_a_value_out(source, scope, one, ends)
-        for one in _statements(scope)
+        _masks_a_value(source, one, ends, set()) or leaves_a_value_out(source, scope, one, ends)
+        for one in statements(scope)
         if discounts(one)
     )
 
@@ -269,13 +169,18 @@ def _is_step(value: ast.expr) -> bool:
 
 
 def _ends(source: Source) -> Iterator[Hit]:
+    """Find masks by names, and else by what a whole program never does."""
+    known = list(_followed(source))
+    yield from known
+    for hit in () if known else joined_ends(source):
+        whole = inlined(source)
+        if whole is None or not any(True for _ in _followed(whole)):
+            yield hit
+
+
+def _followed(source: Source) -> Iterator[Hit]:
     yield from _truncation_masks(source)
     yield from _stored_ends(source)
-
-
-def _statements(scope: Scope) -> Iterator[ast.stmt]:
-    simple = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
-    return (node for node in walk(scope) if isinstance(node, simple))
 
 
 def _handles_cuts(source: Source, ends: Ends) -> bool:
@@ -292,7 +197,7 @@ def _bootstraps_truncated(source: Source, scope: Scope) -> bool:
     flags = _truncations(source, scope)
     return any(
         discounts(one) and (_says_cut(one, flags) or _is_where_cut(source, one, flags))
-        for one in _statements(scope)
+        for one in statements(scope)
     )
 
 
@@ -314,7 +219,7 @@ def _is_of_cut(source: Source, value: ast.expr, where: ast.AST, flags: Flags) ->
     """Return whether a value is made from truncations, or is one of a truncated state."""
     if _is_logic(value) and _says_cut(value, flags):
         return True
-    return any(map(_is_value, names_in(value))) and _is_where_cut(source, where, flags)
+    return any(map(is_value, names_in(value))) and _is_where_cut(source, where, flags)
 
 
 def _is_logic(value: ast.expr) -> bool:
