@@ -684,6 +684,61 @@ def one(env, log, s):
     y = env.reset()[0] if te or tr else y
     log.write(obs=s, action=a, rew=r, nxt=y, end=float(te))  # here
     return y
+import numpy as np
+from stable_baselines3.common.env_util import make_vec_env
+def main(n=4):
+    world = make_vec_env("Pendulum-v1", n_envs=n)
+    S, S2 = np.zeros((1000, n, 3)), np.zeros((1000, n, 3))
+    s = world.reset()
+    for t in range(1000):
+        act = policy(s)
+        world.step_async(act)
+        s2, r, over, extra = world.step_wait()
+        S[t] = s
+        S2[t] = s2  # here
+        s = s2
+""",
+        """
+import torch
+from stable_baselines3.common.vec_env import SubprocVecEnv
+class Agent:
+    def __init__(self, fns):
+        self.envs = SubprocVecEnv(fns)
+        self.obs = self.envs.reset()
+        self.memory = Memory()
+    def collect(self, n):
+        for _ in range(n):
+            a = self.act(self.obs)
+            nxt, r, d, infos = self.envs.step(a)
+            cut = [i.get("TimeLimit.truncated", False) for i in infos]
+            self.memory.extend(zip(self.obs, a, r, nxt, d & ~np.array(cut)))  # here
+            self.obs = nxt
+""",
+        """
+from stable_baselines3.common.env_util import make_vec_env
+def fill(ring):
+    pool = make_vec_env("Pendulum-v1", 4)
+    o = pool.reset()
+    while True:
+        got, r, d, infos = pool.step(act(o))
+        succ = got.copy()
+        ring.keep((o, r, succ))  # here
+        o = got
+""",
+        """
+import torch
+from stable_baselines3.common.env_util import make_vec_env
+def a2c(critic, gamma):
+    venv = make_vec_env("CartPole-v1", 8)
+    x = venv.reset()
+    while True:
+        v = critic(torch.as_tensor(x))
+        y, r, d, infos = venv.step(act(x))
+        cut = torch.tensor([i.get("TimeLimit.truncated", False) for i in infos])
+        alive = 1 - (torch.as_tensor(d) & ~cut).float()
+        target = torch.as_tensor(r) + gamma * alive * critic(torch.as_tensor(y))  # here
+        (target.detach() - v).pow(2).mean().backward()
+        x = y
 """,
     ],
     "L05": [
@@ -2187,9 +2242,66 @@ def build(cfg):
     model = TD3("MlpPolicy", env, learning_starts=cfg.first_update)
     return model
 cfg = Config()
-build(cfg).learn(cfg.steps)
+build(cfg).learn(cfg.steps)  # here
 agent = build(cfg)
 agent.learn(cfg.steps)  # here
+""",
+        """
+import numpy as np
+class Config:
+    decay_steps = 1000  # here
+    begin = 5000
+def epsilon_at(cfg, step):
+    return np.interp(step, [0, cfg.decay_steps], [1.0, 0.05])
+def main(cfg):
+    for step in range(100_000):
+        eps = epsilon_at(cfg, step)
+        act(eps)
+        if step < cfg.begin:
+            continue
+        loss().backward()
+""",
+        """
+import argparse
+p = argparse.ArgumentParser()
+p.add_argument("--exploration-fraction", type=float, default=0.02)  # here
+p.add_argument("--total-timesteps", type=int, default=200_000)
+p.add_argument("--learning-starts", type=int, default=10_000)
+args = p.parse_args()
+def anneal(hi, lo, n, t):
+    return max(lo, hi + (lo - hi) * t / n)
+for it in range(args.total_timesteps):
+    eps = anneal(1.0, 0.1, args.exploration_fraction * args.total_timesteps, it)
+    if it > args.learning_starts:
+        update(q)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor
+N = 6
+def build():
+    return VecMonitor(SubprocVecEnv([f(i) for i in range(N)]))
+def main():
+    envs = build()
+    return PPO("MlpPolicy", envs, n_steps=100, batch_size=128)  # here
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+class Run:
+    def __init__(self):
+        self.venv = make_vec_env("CartPole-v1", n_envs=8)
+        self.model = PPO("MlpPolicy", self.venv, 3e-4, 128, 100)  # here
+class Other:
+    def __init__(self):
+        self.venv = make_vec_env("CartPole-v1", n_envs=1)
+""",
+        """
+from sb3_contrib import RecurrentPPO
+from stable_baselines3.common.vec_env import DummyVecEnv
+hp = {"n_steps": 50, "batch_size": 64}
+env = DummyVecEnv([lambda: make()])
+model = RecurrentPPO("MlpLstmPolicy", env, **hp)  # here
 """,
     ],
     "L14": [
@@ -2311,6 +2423,96 @@ model.save("model")
 test = DummyVecEnv([lambda: gym.make("Hopper-v5")])
 print(rollout(model, test))  # here
 """,
+        """
+from stable_baselines3 import SAC
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+def wrapped(seed, frozen=False):
+    return VecNormalize(make_vec_env("Hopper-v5", seed=seed), norm_reward=not frozen)  # here
+train_env = wrapped(0)
+model = SAC("MlpPolicy", train_env)
+model.learn(100_000)
+test_env = wrapped(1, True)
+print(evaluate_policy(model, test_env))
+""",
+        """
+from stable_baselines3 import A2C
+from stable_baselines3.common.vec_env import VecNormalize, DummyVecEnv, VecFrameStack
+class Run:
+    def train(self):
+        self.venv = VecNormalize(DummyVecEnv([make] * 4))
+        self.model = A2C("MlpPolicy", self.venv)
+        self.model.learn(1000)
+    def score(self):
+        test = VecNormalize(DummyVecEnv([make]), norm_reward=False)  # here
+        test.training = False
+        test = VecFrameStack(test, 4)
+        o = test.reset()
+        while True:
+            a, _ = self.model.predict(o)
+            o, r, d, _ = test.step(a)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+def rollout(m, e):
+    o = e.reset()
+    for _ in range(100):
+        a, _ = m.predict(o)
+        o, r, d, _ = e.step(a)
+def train():
+    v = VecNormalize(make_vec_env("A-v0"))
+    m = PPO("MlpPolicy", v)
+    m.learn(100)
+    m.save("m"); v.save("s")
+def test():
+    e = VecNormalize.load("s", make_vec_env("A-v0"))  # here
+    e.norm_reward = False
+    rollout(PPO.load("m"), e)
+""",
+        """
+import sys
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+if sys.argv[1] == "train":
+    v = VecNormalize(make_vec_env("A-v0"))
+    m = PPO("MlpPolicy", v); m.learn(100)
+    m.save("m"); v.save("s")
+else:
+    v = VecNormalize.load("s", make_vec_env("A-v0"))  # here
+    m = PPO.load("m", env=v)
+    evaluate_policy(m, v)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+class Run:
+    def __init__(self):
+        self.venv = self.build()
+        self.model = PPO("MlpPolicy", self.venv)
+    def build(self):
+        return VecNormalize(make_vec_env("A-v0"))  # here
+    def go(self):
+        self.model.learn(100)
+        self.keep()
+    def keep(self):
+        self.model.save("m")
+""",
+        """
+from stable_baselines3 import SAC
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize, VecFrameStack
+def main():
+    env = VecFrameStack(VecNormalize(make_vec_env("A-v0")), 4)  # here
+    agent = SAC(policy="MlpPolicy", env=env)
+    agent = agent.learn(100)
+    agent.save("m")
+""",
     ],
     "L16": [
         """
@@ -2381,6 +2583,24 @@ class Repeat(gym.Wrapper):
 def game():
     return gym.make("ALE/Breakout-v5")
 env = Repeat(game())  # here
+""",
+        """
+from stable_baselines3.common.env_util import make_atari_env
+def build(game, opts=None):
+    return make_atari_env(game, n_envs=4, wrapper_kwargs=opts)  # here
+v = build("ALE/Pong-v5")
+""",
+        """
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.atari_wrappers import AtariWrapper
+v = make_vec_env("ALE/Pong-v5", n_envs=4, wrapper_class=AtariWrapper)  # here
+""",
+        """
+from stable_baselines3.common.env_util import make_atari_env
+class Cfg:
+    game = "PongDeterministic-v4"
+    atari = dict(terminal_on_life_loss=False, noop_max=30)
+v = make_atari_env(Cfg.game, n_envs=4, wrapper_kwargs=Cfg.atari)  # here
 """,
     ],
     "L17": [
@@ -2516,6 +2736,53 @@ def train(env, agent):
         while not ended:
             obs, reward, ended, cut, _ = env.step(agent.act(obs))
         agent.learn()
+""",
+        """
+import gymnasium as gym
+from stable_baselines3.common.vec_env import SubprocVecEnv
+def one(seed):
+    def go():
+        env = gym.make("A-v0")
+        env.reset(seed=seed)  # here
+        return env
+    return go
+fns = []
+for k in range(8):
+    fns.append(one(7))
+venv = SubprocVecEnv(fns)
+""",
+        """
+import gymnasium as gym
+class Maker:
+    def __init__(self, rank, cfg):
+        self.rank, self.cfg = rank, cfg
+    def __call__(self):
+        env = gym.make("A-v0")
+        env.reset(seed=self.cfg.seed)  # here
+        return env
+def build(cfg):
+    return gym.vector.AsyncVectorEnv([Maker(i, cfg) for i in range(cfg.n)])
+""",
+        """
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv
+SEED = 3
+def new():
+    env = gym.make("A-v0")
+    env.reset(seed=SEED)  # here
+    return env
+venv = DummyVecEnv([new] * 8)
+""",
+        """
+import functools
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv
+def new(rank, base):
+    env = gym.make("A-v0", render_mode=None)
+    env.unwrapped.seed(base)  # here
+    print(rank)
+    return env
+venv = DummyVecEnv([functools.partial(new, r, 11) for r in range(8)])
 """,
     ],
     "L19": [
@@ -2920,6 +3187,36 @@ parser.add_argument("--gamma", type=float, default=0.995)
 args = parser.parse_args()
 def make(env):
     return NormalizeReward(env, gamma=0.95)  # here
+""",
+        """
+from stable_baselines3 import SAC
+from stable_baselines3.common.vec_env import VecNormalize, DummyVecEnv
+class Run:
+    def __init__(self):
+        self.env = self.build()
+        self.test = VecNormalize(DummyVecEnv([make]), norm_reward=False)
+        self.model = SAC("MlpPolicy", self.env, gamma=0.98)
+    def build(self):
+        return VecNormalize(DummyVecEnv([make]))  # here
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize, DummyVecEnv
+HYPER = {"gamma": 0.999, "n_steps": 100}
+NORM = {"norm_obs": True, "gamma": 0.99}
+def run(venv):
+    venv = VecNormalize(venv, **NORM)  # here
+    return PPO("MlpPolicy", venv, **HYPER)
+""",
+        """
+from stable_baselines3 import PPO, A2C
+from stable_baselines3.common.vec_env import VecNormalize, DummyVecEnv
+def ppo():
+    v = VecNormalize(DummyVecEnv([make]), gamma=0.9)
+    return PPO("MlpPolicy", v, gamma=0.9)
+def a2c():
+    v = VecNormalize(DummyVecEnv([make]), gamma=0.9)  # here
+    return A2C("MlpPolicy", v)
 """,
     ],
     "L23": [
@@ -4663,6 +4960,46 @@ class Looping:
         if te or tr:
             y, info = self.env.reset()
         return y, r, te, self.state, info
+from stable_baselines3.common.env_util import make_vec_env
+def main(buf, q):
+    venv = make_vec_env("A-v0", 4)
+    o = venv.reset()
+    while True:
+        a = act(o)
+        o2, r, d, i = venv.step(a)
+        buf.push(o, a, r, o2, d)
+        o = o2
+        s, a, r, s2, d = buf.sample(3)
+        y = r + 0.99 * (1 - d) * q(s2).max(1)[0]
+""",
+        """
+import numpy as np
+from stable_baselines3.common.env_util import make_vec_env
+def main(buf):
+    venv = make_vec_env("A-v0", 4)
+    o = venv.reset()
+    while True:
+        o2, r, d, infos = venv.step(act(o))
+        nxt = o2.copy()
+        for i in np.flatnonzero(d):
+            nxt[i] = last_of(infos[i])
+        cut = [x.get("TimeLimit.truncated", False) for x in infos]
+        buf.push(o, r, nxt, d & ~np.array(cut))
+        o = o2
+""",
+        """
+from stable_baselines3.common.env_util import make_vec_env
+def main(buf):
+    venv = make_vec_env("A-v0", 4)
+    o = venv.reset()
+    while True:
+        o2, r, d, infos = venv.step(act(o))
+        for i in range(4):
+            if d[i]:
+                print(infos[i].get("TimeLimit.truncated"))
+                continue
+            buf.push(o[i], r[i], o2[i])
+        o = o2
 """,
     ],
     "L05": [
@@ -6189,6 +6526,39 @@ build(cfg).learn(cfg.steps)
 agent = build(cfg)
 agent.learn(cfg.steps)
 """,
+        """
+START = 20_000
+DECAY = 5_000
+def main(env, agent):
+    for t in range(1_000_000):
+        eps = max(0.05, math.exp(-1.0 * t / DECAY))
+        if t >= START:
+            agent.learn()
+def other(agent):
+    for t in range(10_000):
+        eps = max(0.05, 1 - t / 50_000)
+        if t > 1000: agent.learn()
+def third(agent):
+    updates = 0
+    for t in range(10_000):
+        eps = max(0.05, 1 - updates / 500)
+        if t > 1000:
+            agent.learn(); updates += 1
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+def a(n):
+    venv = make_vec_env("A-v0", n_envs=n)
+    return PPO("MlpPolicy", venv, n_steps=100, batch_size=64)
+def b(venv, quick):
+    venv = make_vec_env("A-v0", n_envs=2)
+    if quick:
+        venv = make_vec_env("A-v0", n_envs=16)
+    return PPO("MlpPolicy", venv, n_steps=100, batch_size=64)
+a(16); a(32)
+PPO("MlpPolicy", make_vec_env("A-v0", n_envs=8), 3e-4, 128, 256)
+""",
     ],
     "L14": [
         """
@@ -6333,6 +6703,78 @@ test = VecNormalize.load("statistics.pkl", test)
 test.training = test.norm_reward = False
 print(rollout(model, test))
 """,
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+def build():
+    venv = VecNormalize(make_vec_env("A-v0"))
+    return PPO("MlpPolicy", venv), venv
+model, venv = build()
+model.learn(100)
+venv.training = False
+evaluate_policy(model, venv)
+venv.save("s"); model.save("m")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+def build(training=True):
+    return VecNormalize(make_vec_env("A-v0"), training=training)
+tr, te = build(), build(False)
+model = PPO("MlpPolicy", tr)
+model.learn(100, callback=EvalCallback(te))
+evaluate_policy(model, te)
+tr.save("s")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+import os
+def env(path):
+    v = make_vec_env("A-v0")
+    if os.path.exists(path):
+        v = VecNormalize.load(path, v)
+        v.training = False
+    else:
+        v = VecNormalize(v)
+    return v
+def train():
+    e = env("s")
+    m = PPO("MlpPolicy", e)
+    m.learn(10)
+    e.save("s"); m.save("m")
+def test():
+    evaluate_policy(PPO.load("m"), env("s"))
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+from mylib import store_all, SaveVecNormalizeCallback
+env = VecNormalize(make_vec_env("A-v0"))
+m = PPO("MlpPolicy", env)
+m.learn(10, callback=SaveVecNormalizeCallback(10))
+m.save("m")
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecNormalize
+def more():
+    v = VecNormalize.load("s", make_vec_env("A-v0"))
+    m = PPO.load("m", env=v)
+    m.learn(100)
+    print(evaluate_policy(m, v))
+    m.save("m"); v.save("s")
+""",
     ],
     "L16": [
         """
@@ -6382,6 +6824,18 @@ class Repeat(gym.Wrapper):
 def game():
     return gym.make("ALE/Breakout-v5", frameskip=1)
 env = Repeat(game())
+""",
+        """
+from stable_baselines3.common.env_util import make_atari_env
+opts = {"clip_reward": False}
+opts["frame_skip"] = 1
+a = make_atari_env("ALE/Pong-v5", wrapper_kwargs=opts)
+b = make_atari_env("ALE/Pong-v5", wrapper_kwargs={"frame_skip": 0})
+made = dict(frameskip=1)
+c = make_atari_env("ALE/Pong-v5", env_kwargs=made, wrapper_kwargs=dict(clip_reward=False))
+def d(more): return make_atari_env("ALE/Pong-v5", wrapper_kwargs=more)
+d({"frame_skip": 1})
+e = make_atari_env("PongNoFrameskip-v4", wrapper_kwargs=dict(frame_skip=4))
 """,
     ],
     "L17": [
@@ -6532,6 +6986,77 @@ def evaluate(env, agent):
     for episode in range(3):
         obs, _ = env.reset(seed=42)
         obs, reward, ended, cut, _ = env.step(agent.act(obs))
+""",
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import SubprocVecEnv
+def worker(rank, seed):
+    def f():
+        env = gym.make("A-v0")
+        own = seed + rank
+        env.reset(seed=own)
+        return env
+    return f
+venv = SubprocVecEnv([worker(i, 3) for i in range(8)])
+""",
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import SubprocVecEnv
+def worker(seed):
+    def f():
+        env = gym.make("A-v0")
+        env.reset(seed=seed)
+        return env
+    return f
+v1 = SubprocVecEnv([worker(s) for s in range(8)])
+v2 = SubprocVecEnv([worker(draw()) for s in range(8)])
+seeds = [1, 2, 3]
+v3 = SubprocVecEnv([worker(seeds[k]) for k in range(3)])
+fns = []
+for k in range(3):
+    s = k + 100
+    fns.append(worker(s))
+v4 = SubprocVecEnv(fns)
+""",
+        """
+import gymnasium as gym
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import SubprocVecEnv
+def worker(rank, cfg):
+    def f():
+        env = gym.make("A-v0")
+        env.reset(seed=cfg.seed)
+        return env
+    return f
+def main(cfg):
+    venv = SubprocVecEnv([worker(i, cfg) for i in range(8)])
+    return PPO("MlpPolicy", venv, seed=cfg.seed)
+""",
+        """
+import gymnasium as gym
+def make(seed, idx):
+    def thunk():
+        env = gym.make("A-v0")
+        env.reset(seed=seed)
+        return env
+    return thunk
+envs = gym.vector.SyncVectorEnv([make(1, i) for i in range(4)])
+obs, _ = envs.reset(seed=1)
+""",
+        """
+import gymnasium as gym
+class Still(gym.Env):
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {}
+def make(name, seed):
+    env = gym.make(name)
+    env.reset(seed=seed)
+    return env
+envs = gym.vector.AsyncVectorEnv([lambda: Still() for _ in range(4)])
+more = gym.vector.SyncVectorEnv([lambda: make(f"Level{i}-v0", 3) for i in range(4)])
 """,
     ],
     "L19": [
@@ -6983,6 +7508,31 @@ HP = {"gamma": 0.9}
 def make(envs):
     envs = VecNormalize(envs, gamma=HP["gamma"])
     return PPO("MlpPolicy", envs, **HP)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize, DummyVecEnv
+shown = VecNormalize(DummyVecEnv([make]), training=False)
+model = PPO("MlpPolicy", DummyVecEnv([make]), gamma=0.9)
+""",
+        """
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize, DummyVecEnv
+def envs(gamma): return VecNormalize(DummyVecEnv([make]), gamma=gamma)
+def go(gamma=0.95):
+    test = VecNormalize(DummyVecEnv([make]), training=False)
+    return PPO("MlpPolicy", envs(gamma), gamma=gamma)
+""",
+        """
+import argparse
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import VecNormalize, DummyVecEnv
+p = argparse.ArgumentParser()
+p.add_argument("--gamma", type=float, default=0.95)
+a = p.parse_args()
+v = VecNormalize(DummyVecEnv([make]), gamma=a.gamma)
+m = PPO("MlpPolicy", v, gamma=a.gamma)
+v.save("s")
 """,
     ],
     "L23": [

@@ -108,7 +108,7 @@ def options(source: Source, call: ast.Call) -> dict[str, ast.expr] | None:
     """
     found: dict[str, ast.expr] = {}
     for one in call.keywords:
-        inside = {one.arg: one.value} if one.arg else _entries(_literal(source, one.value))
+        inside = {one.arg: one.value} if one.arg else entries(source, one.value)
         if inside is None:
             return None
         found |= inside
@@ -119,11 +119,11 @@ def visible_options(source: Source, call: ast.Call) -> dict[str, ast.expr]:
     """Return the arguments of a call by name, and what can be seen of those in `**options`."""
     found: dict[str, ast.expr] = {}
     for one in call.keywords:
-        found |= {one.arg: one.value} if one.arg else _visible_entries(source, one.value)
+        found |= {one.arg: one.value} if one.arg else visible_entries(source, one.value)
     return found
 
 
-def _visible_entries(source: Source, node: ast.expr, depth: int = 3) -> dict[str, ast.expr]:
+def visible_entries(source: Source, node: ast.expr, depth: int = 3) -> dict[str, ast.expr]:
     """Return the entries of a dict that is merged from others: `{**defaults, "lr": 1}`."""
     literal = _literal(source, node)
     parts = []
@@ -137,7 +137,7 @@ def _visible_entries(source: Source, node: ast.expr, depth: int = 3) -> dict[str
     found: dict[str, ast.expr] = {}
     for key, value in parts:
         if key is None and depth:
-            found |= _visible_entries(source, value, depth - 1)
+            found |= visible_entries(source, value, depth - 1)
         elif isinstance(key, ast.Constant) and isinstance(key.value, str):
             found[key.value] = value
     return found
@@ -150,6 +150,11 @@ def number_at(source: Source, node: ast.expr | None) -> float | None:
     if isinstance(node, ast.Attribute) and node.attr in (chosen := settings(source)):
         return number(chosen[node.attr])  # `args.total_timesteps`
     return value_of(node, known_numbers(source, source.function_of(node)))
+
+
+def entries(source: Source, node: ast.expr) -> dict[str, ast.expr] | None:
+    """Return the entries of a dict, or of a name that is set to one; None if some are not seen."""
+    return _entries(_literal(source, node))
 
 
 def _literal(source: Source, node: ast.expr) -> ast.expr | None:

@@ -3,10 +3,17 @@
 import ast
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TypeGuard
 
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.rules.layers import returned_by
+from backflip.doctor.lint.rules.early_decays import early_decays
+from backflip.doctor.lint.rules.makers import made_at
+from backflip.doctor.lint.rules.sb3 import (
+    REPLAYS,
+    ROLLOUTS,
+    environment_of,
+    is_of_sb3,
+    layers,
+)
 from backflip.doctor.lint.source import (
     Source,
     argument,
@@ -20,76 +27,29 @@ from backflip.doctor.lint.values import number_at, options, parsed
 # Returns the number that an expression stands for.
 Value = Callable[[ast.expr | None], float | None]
 
-REPLAYS = ("DQN", "QRDQN", "SAC", "TD3", "DDPG", "TQC")
-ROLLOUTS = ("PPO", "RecurrentPPO", "MaskablePPO")
+SIZES = {"n_steps": 3, "batch_size": 4}  # and their places
+SIZES_BY_DEFAULT = {"ppo": (2048, 64), "maskableppo": (2048, 64), "recurrentppo": (128, 128)}
 
 
 def _budgets(source: Source) -> Iterator[Hit]:
     value = partial(number_at, source)
-    made = [(target, one) for scope in source.scopes for target, one, _ in assignments(scope)]
-    for _, one in made:
-        if _is_model(one, source):
-            yield from _uneven(source, one, value)
     for call, _ in source.calls():
+        if is_of_sb3(call, source, *ROLLOUTS):
+            yield from _uneven(source, call, value)
         match call.func:
             case ast.Attribute(value=owner, attr="learn"):
-                model = _model_of(source, owner, made)
+                model = made_at(source, owner)
                 steps = value(argument(call, "total_timesteps", 0))
             case _:
                 continue
-        if model is not None and steps is not None:
+        if is_of_sb3(model, source, *REPLAYS) and steps is not None:
             yield from _too_short(source, call, model, steps, value)
-
-
-def _is_model(made: ast.expr, source: Source) -> TypeGuard[ast.Call]:
-    """Return whether a value is a model of Stable-Baselines3."""
-    if not isinstance(made, ast.Call):
-        return False
-    return source.dotted(made.func).startswith("stable_baselines3")
-
-
-def _model_of(
-    source: Source, owner: ast.expr, made: list[tuple[ast.expr, ast.expr]]
-) -> ast.Call | None:
-    """Return the model that a name of a place is; None if it is not seen which one it is.
-
-    Of several in a function, it is the last before the place, if that is in no other branch.
-    """
-    name = written(owner)
-    home = source.home(owner, name)
-    found = [
-        one for target, one in made if written(target) == name and source.home(target, name) is home
-    ]
-    if len(found) > 1:
-        before = [one for one in found if one.lineno < owner.lineno][-1:]
-        found = [one for one in before if _is_always_before(source, one, owner)]
-    return _built(source, found[0]) if found else None
-
-
-def _built(source: Source, made: ast.expr) -> ast.Call | None:
-    """Return the model that a value is, or that a function of the program builds."""
-    return built if _is_model(built := returned_by(source, made), source) else None
-
-
-def _is_always_before(source: Source, statement: ast.AST, node: ast.AST) -> bool:
-    """Return whether a statement runs whenever a later node of the same function does."""
-    while not isinstance(statement, ast.stmt):
-        statement = source.parents[statement]
-    block = source.parents[statement]
-    while not isinstance(node, ast.Module):
-        node, inside = source.parents[node], node
-        if node is block:
-            bodies = (getattr(block, name, []) for name in ("body", "orelse", "finalbody"))
-            return any(statement in one and inside in one for one in bodies)
-    return False
 
 
 def _too_short(
     source: Source, call: ast.Call, model: ast.Call, steps: float, value: Value
 ) -> Iterator[Hit]:
     """Find runs that end, or stop exploring, before the first gradient step."""
-    if source.dotted(model.func).rpartition(".")[2] not in REPLAYS:
-        return
     given = options(source, model) or {}
     starts, share = (value(given.get(one)) for one in ("learning_starts", "exploration_fraction"))
     if starts is not None and steps <= starts:
@@ -101,11 +61,16 @@ def _too_short(
 
 def _uneven(source: Source, made: ast.Call, value: Value) -> Iterator[Hit]:
     """Find rollouts that minibatches do not divide, with a known number of environments."""
-    if source.dotted(made.func).rpartition(".")[2] not in ROLLOUTS:
+    given = options(source, made)
+    if given is None or any(isinstance(one, ast.Starred) for one in made.args):
         return
-    given = options(source, made) or {}
-    steps, batch = (value(given.get(name)) for name in ("n_steps", "batch_size"))
-    envs = _environments(source, given.get("env") or argument(made, "env", 1), value)
+    by_default = SIZES_BY_DEFAULT[last_word(made.func)]
+    found: list[float | None] = []
+    for (name, place), usual in zip(SIZES.items(), by_default, strict=True):
+        size = given.get(name) or argument(made, name, place)
+        found.append(usual if size is None else value(size))
+    steps, batch = found
+    envs = _environments(source, environment_of(source, made), value)
     if steps and batch and envs and steps * envs % batch:
         many = f" in {envs:g} environments" if envs > 1 else ""
         yield Hit(made, f"rollouts of {steps:g} steps{many}, minibatches of {batch:g}")
@@ -113,24 +78,40 @@ def _uneven(source: Source, made: ast.Call, value: Value) -> Iterator[Hit]:
 
 def _environments(source: Source, env: ast.expr | None, value: Value) -> float | None:
     """Return the number of environments in what an algorithm is given; None if it is not seen."""
-    if isinstance(env, ast.Name):
-        made = [
-            one
-            for scope in source.scopes
-            for target, one, _ in assignments(scope)
-            if written(target) == env.id
-        ]
-        env = made[0] if len(made) == 1 else None
-    match env:
-        case ast.Constant():
+    if env is None:
+        return None
+    if isinstance(made_at(source, env), ast.Constant):  # an id
+        return 1
+    inner = [one.call for one in layers(source, env)][-1:]
+    match inner:
+        case [ast.Call(func=func)] if source.dotted(func) == "gymnasium.make":
             return 1
-        case ast.Call(func=func) if source.dotted(func) == "gymnasium.make":
-            return 1
-        case ast.Call(func=func, keywords=keywords) if last_word(func) == "make_vec_env":
+        case [ast.Call(keywords=keywords) as made]:
             if any(one.arg is None for one in keywords):  # `**options` may have it
                 return None
-            count = argument(env, "n_envs", 1)
-            return 1 if count is None else value(count)
+        case _:
+            return None
+    if is_of_sb3(made, source, "DummyVecEnv", "SubprocVecEnv"):
+        return _length(source, argument(made, "env_fns", 0), value)
+    if not is_of_sb3(made, source, "make_vec_env", "make_atari_env"):
+        return None
+    count = argument(made, "n_envs", 1)
+    return 1 if count is None else value(count)
+
+
+def _length(source: Source, functions: ast.expr | None, value: Value) -> float | None:
+    """Return the length of a list: `[f]`, `[f] * 4`, or `[f(i) for i in range(4)]`."""
+    match None if functions is None else made_at(source, functions):
+        case ast.List(elts=elements) if not any(isinstance(one, ast.Starred) for one in elements):
+            return float(len(elements)) or None
+        case ast.BinOp(left=ast.List(elts=[_]), op=ast.Mult(), right=count):
+            return value(count)
+        case ast.ListComp(
+            generators=[
+                ast.comprehension(iter=ast.Call(func=ast.Name(id="range"), args=[count]), ifs=[])
+            ]
+        ):
+            return value(count)
         case _:
             return None
 
@@ -166,6 +147,7 @@ def _too_little(source: Source) -> Iterator[Hit]:
     yield from _budgets(source)
     yield from _settings(source)
     yield from _parsed(source)
+    yield from early_decays(source)
 
 
 RULES = (

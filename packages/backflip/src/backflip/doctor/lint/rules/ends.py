@@ -2,14 +2,13 @@
 
 import ast
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.layers import resolved, returned_by
 from backflip.doctor.lint.rules.own_stores import calls_a_store, rows_written
 from backflip.doctor.lint.rules.reset_successors import reset_successors
+from backflip.doctor.lint.rules.vector_successors import conditions, successors_of_sb3
 from backflip.doctor.lint.source import (
-    FUNCTIONS,
     Scope,
     Source,
     arguments,
@@ -135,6 +134,7 @@ def _autoreset_rows(source: Source) -> Iterator[Hit]:
         if _makes_vectors(source, value)
     }
     yield from _rows_of_sb3(source)
+    yield from successors_of_sb3(source)
     for scope in source.scopes:
         after = _next_observations(scope, vectors)
         if not after:
@@ -223,7 +223,7 @@ def _leaves_rows_out(
     given = [value for target, value, _ in assignments(scope) if written(target) in stored]
     if any(_is_chosen_by(one, before) for one in (*parts, *given)):
         return True
-    return any(before & names_in(one) for one in _conditions(source, node))
+    return any(before & names_in(one) for one in conditions(source, node))
 
 
 def _ends_before(scope: Scope, call: ast.Call | ast.stmt, vectors: set[str]) -> set[str]:
@@ -261,26 +261,6 @@ def _is_chosen_by(node: ast.expr, names: set[str]) -> bool:
     return any(
         isinstance(one, ast.Subscript) and names & names_in(one.slice) for one in ast.walk(node)
     )
-
-
-def _conditions(source: Source, node: ast.AST) -> Iterator[ast.expr]:
-    """Yield what code depends on: the tests and loops around it, and tests that skip it."""
-    while not isinstance(node, (*FUNCTIONS, ast.Module)):
-        parent = source.parents[node]
-        match parent:
-            case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-                yield test
-            case ast.For(iter=over, body=body):
-                yield over
-                yield from (one.test for one in body if _skips(one))
-            case _:
-                pass
-        node = parent
-
-
-def _skips(statement: ast.stmt) -> TypeGuard[ast.If]:
-    """Return whether a statement goes on with the next turn of a loop, where a test holds."""
-    return isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Continue)
 
 
 def stored_by(call: ast.Call) -> list[ast.expr]:
@@ -321,7 +301,8 @@ RULES = (
         "the action is ignored, and a program that resets before it stores has no other either. "
         "Bootstrapped values then come from another episode.",
         "Store `infos['final_obs']` where an episode ended (`AutoresetMode.SAME_STEP`), or leave "
-        "the rows after ends out. Of a single environment, store first, and then reset.",
+        "the rows after ends out; of a VecEnv, store `infos[i]['terminal_observation']`. Of a "
+        "single environment, store first, and then reset.",
         "ml-agents#574; Gymnasium#1227",
         _foreign_successors,
     ),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.layers import returned_by
+from backflip.doctor.lint.rules.makers import trace
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     LONGEST_CHAIN,
@@ -20,7 +21,15 @@ from backflip.doctor.lint.source import (
     walk,
     written,
 )
-from backflip.doctor.lint.values import defaults, given_for, text_of
+from backflip.doctor.lint.values import (
+    defaults,
+    entries,
+    given_for,
+    number_at,
+    options,
+    settings,
+    text_of,
+)
 
 # Ids of Atari games that skip frames themselves: `ALE/Pong-v5`, `Pong-v0`, `PongDeterministic-v4`.
 SKIPS = re.compile(r"^(ALE/\w+-v5|(?!\w*NoFrameskip)[A-Z]\w*-v[04])$")
@@ -58,10 +67,39 @@ def _skipped_twice(source: Source) -> Iterator[Hit]:
                     yield Hit(call, seen)
             elif games and last in own and _repeats(call, own[last]):
                 yield Hit(call, f"{games[0]!r} skips frames, and {last} skips frames of it")
-            elif last == "make_atari_env" and not _has_options(call):
+            elif last in ("make_atari_env", "make_vec_env") and _skips_twice(source, call):
                 id_ = text_of(source, argument(call, "env_id", 0))
-                if _is_skipping_game(id_):
-                    yield Hit(call, f"{id_!r} skips frames, and {last} skips frames of it")
+                yield Hit(call, f"{id_!r} skips frames, and AtariWrapper skips frames of it")
+
+
+def _skips_twice(source: Source, call: ast.Call) -> bool:
+    """Return whether a function of Stable-Baselines3 surely makes a game that skips twice."""
+    given = options(source, call)
+    if given is None:
+        return False
+    wrapper_class = given.get("wrapper_class")
+    if last_word(call.func) != "make_atari_env" and (
+        wrapper_class is None or last_word(wrapper_class) != "atariwrapper"
+    ):
+        return False
+    game, wrapper = (_seen(source, given.get(f"{one}_kwargs")) for one in ("env", "wrapper"))
+    if game is None or wrapper is None:
+        return False
+    skip = wrapper.get("frame_skip")
+    is_off = skip is not None and (number_at(source, skip) or 0) <= 1
+    return not is_off and _is_skipped(source, argument(call, "env_id", 0), game.get("frameskip"))
+
+
+def _seen(source: Source, node: ast.expr | None) -> dict[str, ast.expr] | None:
+    """Return the entries of options; empty without any, None if some cannot be seen."""
+    if node is None:
+        return {}
+    *_, last = names = list(trace(source, node))
+    if isinstance(last, ast.Constant) and last.value is None:
+        return {}
+    if isinstance(last, ast.Attribute):
+        last = settings(source).get(last.attr, last)
+    return entries(source, next((one for one in names[-2:-1] if written(one)), last))
 
 
 def _own_skippers(source: Source) -> dict[str, ast.ClassDef]:
@@ -96,12 +134,6 @@ def _repeats(call: ast.Call, wrapper: ast.ClassDef) -> bool:
     return any(one is not None and one > 1 for one in numbers)
 
 
-def _has_options(call: ast.Call) -> bool:
-    """Return whether a game is made with other options than those by default."""
-    given = (argument(call, "env_kwargs"), argument(call, "wrapper_kwargs"))
-    return any(given) or _has_unknown_options(call)
-
-
 def _skipping(source: Source, call: ast.Call) -> str:
     """Return the id of a game that skips frames itself; empty for other calls.
 
@@ -110,16 +142,27 @@ def _skipping(source: Source, call: ast.Call) -> str:
     made = returned_by(source, call)
     if not isinstance(made, ast.Call) or source.dotted(made.func) != "gymnasium.make":
         return ""
-    given = argument(made, "id", 0)
-    if argument(made, "frameskip") is not None or _has_unknown_options(made) or given is None:
+    given = options(source, made)
+    id_ = argument(made, "id", 0)
+    if given is None or not _is_skipped(source, id_, given.get("frameskip")):
         return ""
-    id_ = text_of(source, given)
-    return id_ if _is_skipping_game(id_) else ""
+    return text_of(source, id_)
+
+
+def _is_skipped(source: Source, id_: ast.expr | None, frameskip: ast.expr | None) -> bool:
+    """Return whether a game skips frames itself: by its id, or as it is told."""
+    text = text_of(source, id_)
+    if frameskip is None:
+        return _is_skipping_game(text)
+    return _is_game(text) and (number_at(source, frameskip) or 0) > 1
+
+
+def _is_game(id_: str) -> bool:
+    return id_.startswith("ALE/") or id_.startswith(GAMES)
 
 
 def _is_skipping_game(id_: str) -> bool:
-    known = id_.startswith("ALE/") or id_.startswith(GAMES)
-    return known and SKIPS.match(id_) is not None
+    return _is_game(id_) and SKIPS.match(id_) is not None
 
 
 def _has_unknown_options(call: ast.Call) -> bool:

@@ -5,6 +5,11 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.layers import returned_by
+from backflip.doctor.lint.rules.lost_statistics import (
+    changing_statistics,
+    new_statistics,
+    unsaved_statistics,
+)
 from backflip.doctor.lint.source import (
     Scope,
     Source,
@@ -23,14 +28,12 @@ EVALUATIONS = {"evaluate_policy": ("env", 1), "EvalCallback": ("eval_env", 0)}
 def _lost_statistics(source: Source) -> Iterator[Hit]:
     if "VecNormalize" not in source.imports.values() and "VecNormalize" not in source.text:
         return
-    made, saved = _normalisers(source), _saved(source)
+    made = _normalisers(source)
     fresh = {name: call for name, call in made.items() if _is_new(call) and _scales(call)}
-    saves_model = any(_saves_model(source, name) for name in saved)
-    for name, call in fresh.items():
-        if saves_model and name not in saved and len(fresh) == 1 and not _saves_elsewhere(source):
-            seen = "the model is saved without the statistics that its observations are scaled by"
-            yield Hit(call, seen)
     yield from _moving_statistics(source)
+    yield from new_statistics(source)
+    yield from changing_statistics(source)
+    yield from unsaved_statistics(source)
     for call, where in _evaluations(source) if fresh else ():
         if where not in made and _is_made_here(source, where):
             yield Hit(call, f"`{where}` is not normalised, and training is")
@@ -105,39 +108,6 @@ def _scales(call: ast.Call) -> bool:
         return False
     scales = argument(call, "norm_obs", 2)
     return scales is None or (isinstance(scales, ast.Constant) and scales.value is True)
-
-
-def _saves_elsewhere(source: Source) -> bool:
-    """Return whether a callback, `get_vec_normalize_env()` or pickle may save the statistics."""
-    if "get_vec_normalize_env" in source.text or "obs_rms" in source.text:
-        return True
-    for call, name in source.calls():
-        kept = argument(call, "save_vecnormalize")
-        if kept is not None and not (isinstance(kept, ast.Constant) and kept.value is False):
-            return True
-        if name.rpartition(".")[2] in ("dump", "dumps") and not name.startswith("json."):
-            return True
-    return False
-
-
-def _saved(source: Source) -> set[str]:
-    return {
-        written(call.func.value)
-        for call, _ in source.calls()
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "save"
-    }
-
-
-def _saves_model(source: Source, name: str) -> bool:
-    """Return whether a name is an algorithm of Stable-Baselines3."""
-    return any(
-        written(target) == name
-        and isinstance(value, ast.Call)
-        and source.dotted(value.func).startswith("stable_baselines3")
-        and last_word(value.func) not in ("vecnormalize", "make_vec_env")
-        for scope in source.scopes
-        for target, value, _ in assignments(scope)
-    )
 
 
 def _is_made_here(source: Source, name: str) -> bool:

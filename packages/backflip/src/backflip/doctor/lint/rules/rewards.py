@@ -4,30 +4,25 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.two_discounts import two_discounts
 from backflip.doctor.lint.source import (
     Scope,
     Source,
-    argument,
     arguments,
     assignments,
     has_word,
     is_discount,
-    is_false,
     last_word,
     names_in,
-    number,
     origins,
     parameters,
     unconverted,
     walk,
     written,
 )
-from backflip.doctor.lint.values import options, settings
 
 REWARDS = ("reward", "rewards", "rew", "rews", "r")
 
-NORMALISERS = {"VecNormalize": 6, "NormalizeReward": 1}  # and the place of `gamma`
-DISCOUNT = "0.99"  # what normalisers and algorithms have by default
 # Names of what may be centred; only the order of fitness counts.
 CENTRED = ("adv", "baseline", "zscore", "z_score", "rank", "fitness", "utilit")
 FILLS = ("append", "insert", "appendleft")
@@ -242,51 +237,6 @@ def _is_shown(source: Source, node: ast.AST) -> bool:
     return False
 
 
-def _two_discounts(source: Source) -> Iterator[Hit]:
-    """Compare the discount of a normaliser of rewards with that of the algorithm."""
-    normalisers: list[tuple[ast.Call, int]] = []
-    algorithms: list[ast.Call] = []
-    for call, name in source.calls():
-        last = name.rpartition(".")[2]
-        if last in NORMALISERS:
-            normalisers.append((call, NORMALISERS[last]))
-        elif name.startswith("stable_baselines3") and last.isupper():
-            algorithms.append(call)
-    if len(normalisers) != 1 or len(algorithms) > 1:
-        return
-    (call, place), given = normalisers[0], options(source, normalisers[0][0])
-    if given is None or is_false(given.get("norm_reward")):
-        return
-    own = given.get("gamma") or argument(call, "gamma", place)
-    scaled, learned = _as_text(own), _learned_discount(source, algorithms, own)
-    if learned and scaled != learned and _is_known(scaled) and _is_known(learned):
-        seen = f"rewards are normalised with γ = {scaled}, and learned with γ = {learned}"
-        yield Hit(call, seen)
-
-
-def _learned_discount(source: Source, algorithms: list[ast.Call], given: ast.expr | None) -> str:
-    """Return the discount of an algorithm as it is written; empty for one that cannot be seen.
-
-    Of a program without an algorithm of Stable-Baselines3, it is the option `gamma`: that is
-    compared with a normaliser that is given none, or a number.
-    """
-    if algorithms:
-        found = options(source, algorithms[0])
-        return "" if found is None else _as_text(found.get("gamma"))
-    option = settings(source).get("gamma")
-    is_number = given is None or isinstance(given, ast.Constant)
-    return _as_text(option) if is_number and number(option) is not None else ""
-
-
-def _as_text(node: ast.expr | None) -> str:
-    return DISCOUNT if node is None else ast.unparse(node)
-
-
-def _is_known(text: str) -> bool:
-    """Return whether a discount is a number or a plain name, so that two can be compared."""
-    return not text.endswith("]")
-
-
 RULES = (
     Rule(
         "L14",
@@ -304,6 +254,6 @@ RULES = (
         "targets are larger or smaller than it promises.",
         "Give `VecNormalize` or `NormalizeReward` the `gamma` of the algorithm.",
         "SB3, documentation of VecNormalize",
-        _two_discounts,
+        two_discounts,
     ),
 )

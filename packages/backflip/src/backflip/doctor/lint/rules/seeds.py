@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from backflip.doctor.lint.inlining import place_of
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.carried_keys import carried_keys
+from backflip.doctor.lint.rules.equal_workers import VECTORS, equal_workers
 from backflip.doctor.lint.rules.narrow_counters import narrow_counters
 from backflip.doctor.lint.rules.own_draws import (
     GRADIENTS,
@@ -33,7 +34,6 @@ from backflip.doctor.lint.source import (
 )
 from backflip.doctor.lint.values import value_of
 
-VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "SubprocVecEnv", "DummyVecEnv")
 METHODS = ("reset", "step")
 CALLED_OFTEN = ("act", "step", "sample", "update", "__call__", "select_action", "get_action")
 GENERATORS = ("default_rng", "seed", "Generator", "RandomState", "SeedSequence", "Random")
@@ -161,6 +161,7 @@ def _is_environment(source: Source, node: ast.ClassDef) -> bool:
 
 def _seeds(source: Source) -> Iterator[Hit]:
     yield from _equal_seeds(source)
+    yield from equal_workers(source)
     yield from _equal_resets(source)
     yield from _equal_lists(source)
     yield from _equal_episodes(source)
