@@ -1,0 +1,1 @@
+"""Rules about how an agent chooses actions and explores."""

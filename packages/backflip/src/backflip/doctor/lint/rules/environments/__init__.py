@@ -1,0 +1,1 @@
+"""Rules about environments: steps, resets, wrappers, rewards and statistics of observations."""

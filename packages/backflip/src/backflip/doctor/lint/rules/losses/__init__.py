@@ -1,0 +1,1 @@
+"""Rules about losses: signs, gradients and shapes."""

@@ -1,0 +1,1 @@
+"""Rules about ends of episodes: where the value of the next state counts."""

@@ -1,0 +1,1 @@
+"""Rules about networks: layers, activations and modes."""

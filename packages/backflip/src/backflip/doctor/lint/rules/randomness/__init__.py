@@ -1,0 +1,1 @@
+"""Rules about seeds, keys and counters."""

@@ -1,0 +1,1 @@
+"""Rules about returns and advantages that are summed over time."""

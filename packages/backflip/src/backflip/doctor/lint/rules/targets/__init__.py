@@ -1,0 +1,1 @@
+"""Rules about targets of values, and target networks."""

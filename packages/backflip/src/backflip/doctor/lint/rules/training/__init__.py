@@ -1,0 +1,1 @@
+"""Rules about gradient steps and the loop around them."""
