@@ -5246,6 +5246,16 @@ def step(params, batch):
     yield jax.grad(model)(params, batch, 0.9)
     yield jax.grad(residual)(params, batch, 0.9)
 """,
+        """
+import torch
+def update(self, obs, optimizer):
+    actions, log_prob = self.actor(obs)
+    log_prob = self.actor.distribution(obs).log_prob(actions).reshape(-1, 1)
+    ent_coef_loss = -(self.log_ent_coef * (log_prob + self.target_entropy).detach()).mean()
+    optimizer.zero_grad()
+    ent_coef_loss.backward()
+    optimizer.step()
+""",
     ],
     "L06": [
         """

@@ -16,7 +16,8 @@ from backflip.doctor.lint.source import (
 
 LIKELIHOODS = ("log_prob", "logprob", "logp", "lp_a", "log_pi")
 OLDER = ("old", "behav", "ref", "prev", "target")  # of another policy, which has no gradient
-TEMPERATURES = ("alpha", "temp", "lagrange")  # their loss has the log-probability detached
+# Words of names of temperatures, whose loss has the log-probability detached.
+TEMPERATURES = {"alpha", "logalpha", "temp", "temperature", "lagrange", "ent", "entropy", "eta"}
 
 
 def cut_log_probs(source: Source) -> Iterator[Hit]:
@@ -27,12 +28,16 @@ def cut_log_probs(source: Source) -> Iterator[Hit]:
                 continue
             for term in _all_terms(scope, value):
                 names = {name for one in term.factors for name in names_in(one)}
-                if len(term.factors) < 2 or any(has_word(name, *TEMPERATURES) for name in names):
+                if len(term.factors) < 2 or any(map(_is_temperature, names)):
                     continue
                 cut = (_cut(source, scope, one) for one in term.factors)
                 if (found := next(filter(None, cut), None)) is not None:
                     seen = "the log-probability is detached, so the policy has no gradient"
                     yield Hit(found, seen)
+
+
+def _is_temperature(name: str) -> bool:
+    return any(set(part.lower().split("_")) & TEMPERATURES for part in name.split("."))
 
 
 def _all_terms(scope: Scope, value: ast.expr) -> Iterator[Term]:

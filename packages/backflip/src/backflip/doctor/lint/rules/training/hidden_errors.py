@@ -60,6 +60,7 @@ def _gradient_steps(source: Source) -> set[str]:
         scope.name
         for scope in source.scopes
         if isinstance(scope, FUNCTIONS) and any(map(_trains, scope.body))
+        if any(last_word(call.func) == "step" for call, _ in source.calls(scope))
         if not any(has_word(last_word(call.func), *MAKERS) for call, _ in source.calls(scope))
     }
 
