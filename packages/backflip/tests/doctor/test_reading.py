@@ -106,6 +106,18 @@ def test_a_log_that_cannot_be_read_has_another_exit_status_than_findings(tmp_pat
     assert main(["doctor", str(cleanrl(tmp_path / "run", **{"losses/value_loss": 0.5}))]) == 1
 
 
+def test_of_several_logs_those_that_cannot_be_read_are_left_out(tmp_path, capsys):
+    good = write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: 9 * s, entropy=0.5))
+    (tmp_path / "empty").mkdir()
+    assert main(["doctor", str(tmp_path / "empty"), str(good), "--json"]) == CANNOT_READ
+    told = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in told["diagnoses"]] == [str(good)]
+    assert len(told["unread"]) == 1
+    broken = cleanrl(tmp_path / "run", **{"losses/value_loss": 0.5})
+    assert main(["doctor", str(broken), str(tmp_path / "none")]) == 1
+    assert f"left out: `{tmp_path / 'none'}`" in capsys.readouterr().err
+
+
 def test_rllib(tmp_path):
     stats = "info/learner/default_policy/learner_stats/"
     rows = rows_of(

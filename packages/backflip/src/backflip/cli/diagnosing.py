@@ -98,14 +98,17 @@ def _doctor(options: argparse.Namespace) -> Reported:
     found = [diagnose(log) for log in _logs(options, mapping)]
     if options.html:
         _write_page(Path(options.html), found)
-    options.exit_status = _exit_status(found)
+    options.exit_status = _exit_status(found, options.unread)
+    for error in options.unread:
+        put(harmless(f"backflip: left out: {error}"), file=sys.stderr)
+    fields = to_json(found) | {"unread": list(map(str, options.unread))}
     if not options.prove:
-        return Reported(to_json(found), lambda: put(all_in_words(found)))
+        return Reported(fields, lambda: put(all_in_words(found)))
     from backflip.doctor import proving
 
     proof = _prove(options, found, mapping)
     words = f"{all_in_words(found)}\n\n{proving.in_words(proof)}"
-    return Reported(to_json(found) | {"proof": proving.to_json(proof)}, lambda: put(words))
+    return Reported(fields | {"proof": proving.to_json(proof)}, lambda: put(words))
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -119,9 +122,11 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("`--until-finding` is an option of --follow; add it")
 
 
-def _exit_status(found: "Sequence[Diagnosis]") -> int:
+def _exit_status(found: "Sequence[Diagnosis]", unread: Sequence[UserFacingError]) -> int:
     if any(one.findings for one in found):
         return FOUND
+    if unread:
+        return CANNOT_READ
     return 0 if any(one.can_tell for one in found) else CANNOT_TELL
 
 
@@ -135,7 +140,15 @@ def _logs(options: argparse.Namespace, mapping: dict[str, str]) -> "list[Log]":
     facts = checked_facts(facts, _placeholders(options.repeated))
 
     def read() -> "list[Log]":
-        found = [log for name in options.names for log in find_logs(home(options), name, mapping)]
+        found: list[Log] = []
+        options.unread = []
+        for name in options.names:
+            try:
+                found += find_logs(home(options), name, mapping)
+            except UserFacingError as error:
+                options.unread.append(error)
+        if options.unread and not found:
+            raise options.unread[0]
         return [with_facts(log, facts) if facts else log for log in found]
 
     return _read((lambda: _follow(options, read)) if options.follow else read)
