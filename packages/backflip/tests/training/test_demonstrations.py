@@ -94,7 +94,7 @@ def test_a_run_goes_on_without_its_demonstrations(shown: Path, tmp_path: Path) -
         assert count == store.counts().labels == 2 * (12 + 3), "imported, they count as labels"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_demonstrations_give_as_many_labels_when_queries_come_sooner(
     shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,7 +116,7 @@ def taught(tmp_path_factory):
     return tiny(tmp_path_factory.mktemp("home"), first_seed=3)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_status_counts_phases_also_where_no_query_follows(tmp_path, monkeypatch):
     """The page needs it: with a count that lags, it says that the agent learns while it waits."""
     seen = []
@@ -613,7 +613,7 @@ def rounds_of(folder):
         return {steps: store.count_queries(0, steps) for steps in range(0, ENV_STEPS + 1, 64)}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_queries_come_sooner_for_a_teacher_who_would_wait(tmp_path):
     options = {"labels": 24, "seeds": 2, "settings": {"fresh_share": 0.1}}
     teacher = ProgramSource(SimulatedTeacher())
@@ -646,7 +646,7 @@ def test_a_resumed_run_knows_which_queries_came_sooner(tmp_path, monkeypatch):
     assert rounds_of(tmp_path / "runs" / run) == {0: 6, 64: 12 + 1, 128: 4, 192: 1, 256: 0}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_round_that_was_stopped_gets_its_fresh_pair(tmp_path, monkeypatch):
     """Its fresh pairs are made last, and it had more queries than planned."""
     options = {"labels": 24, "seeds": 1, "settings": {"fresh_share": 0.1}}
@@ -669,7 +669,7 @@ def test_a_round_that_was_stopped_gets_its_fresh_pair(tmp_path, monkeypatch):
         assert [one.env_steps for one in fresh_answers(store, 0)] == [64, 192]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_resumed_run_without_forecasts_of_fresh_pairs_asks_as_planned(tmp_path, monkeypatch):
     """Fresh pairs of a model without opinions have none, so they look like other queries."""
     monkeypatch.setattr(
