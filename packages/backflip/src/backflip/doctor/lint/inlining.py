@@ -7,7 +7,6 @@ keeps the place in the text that it came from.
 """
 
 import ast
-import copy
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from backflip.doctor.lint.source import (
 )
 
 _Node = TypeVar("_Node", bound=ast.AST)
+_Part = TypeVar("_Part")
 LONGEST = 20  # statements of a function that is put in the place of a call
 MOST_NODES = 60_000  # a larger program is left as it is
 PASSES = 2  # a function may call another one
@@ -35,6 +35,7 @@ NOT_STRAIGHT = (
     *(ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal),
     *(*FUNCTIONS, ast.ClassDef),
 )
+SHARED = (ast.expr_context, ast.operator, ast.boolop, ast.cmpop, ast.unaryop)
 STRAIGHT = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 
 
@@ -75,7 +76,7 @@ def inlined(source: Source) -> Source | None:
 def _renewed(source: Source) -> Source:
     """Return a program with new nodes: what is known of a node is kept, and it has changed."""
     found = Source(source.path, source.text)
-    found.tree = copy.deepcopy(source.tree)
+    found.tree = _copy(source.tree)
     return found
 
 
@@ -116,7 +117,31 @@ def _body_of(function: Function) -> Body | None:
     if any(isinstance(node, NOT_STRAIGHT) for one in parts for node in ast.walk(one)):
         return None
     # A copy: calls in this function are replaced, too.
-    return copy.deepcopy(Body(function.name, given, before, value, context))
+    return _copied(Body(function.name, given, before, value, context))
+
+
+def _copied(body: Body) -> Body:
+    """Return a function with nodes of its own."""
+    return body._replace(
+        arguments=_copy(body.arguments),
+        statements=_copy(body.statements),
+        value=_copy(body.value),
+        context=_copy(body.context),
+    )
+
+
+def _copy(node: _Part) -> _Part:
+    """Return a copy of code: `copy.deepcopy` takes several times as long.
+
+    `ast.Load()` and the like are shared, as `ast.parse` shares them.
+    """
+    if isinstance(node, list):
+        return [_copy(one) for one in node]  # type: ignore[return-value]
+    if not isinstance(node, ast.AST) or isinstance(node, SHARED):
+        return node
+    new = node.__class__.__new__(node.__class__)
+    new.__dict__.update({name: _copy(value) for name, value in node.__dict__.items()})
+    return new
 
 
 def _without_documentation(statements: list[ast.stmt]) -> list[ast.stmt]:
@@ -155,7 +180,7 @@ class _Inliner:
             for target, value, _ in assignments(scope):
                 if isinstance(target, ast.Name) and isinstance(value, ast.Lambda):
                     key = (None, target.id)
-                    body = copy.deepcopy(Body(target.id, value.args, [], value.body, None))
+                    body = _copied(Body(target.id, value.args, [], value.body, None))
                     known = formulas.setdefault(target.id, set())
                     is_other = key in self.bodies and ast.unparse(value) not in known
                     known.add(ast.unparse(value))
@@ -354,7 +379,7 @@ class _Change(ast.NodeTransformer):
 
     def moved(self, node: _Node) -> _Node:
         """Return a copy at the line of the call."""
-        new = copy.deepcopy(node)
+        new = _copy(node)
         for old, one in zip(ast.walk(node), ast.walk(new), strict=True):
             if hasattr(one, "lineno"):
                 one.came_from = place_of(old)  # type: ignore[attr-defined]
