@@ -18,6 +18,9 @@ from runshelf.sweeps.making import make_sweep
 from runshelf.sweeps.space import Choice
 from runshelf.sweeps.state import state_of_sweep
 
+# Ray starts its processes by fork, which JAX warns of if an earlier test imported it.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+
 PROGRAM = """
 import pathlib, sys, time
 time.sleep(float(pathlib.Path("seconds").read_text()))
