@@ -1505,6 +1505,88 @@ def surrogate(p, old, adv):
     imp = p / old
     return torch.min(imp * adv, torch.clamp(imp, 0.8, 1.2) * adv).mean()
 """,
+        """
+import torch
+from torch import nn
+
+def score(net, env, episodes):
+    net.eval()  # here
+    return sum(play(net, env) for _ in range(episodes)) / episodes
+
+def clone(net, batches, env, opt):
+    net.train()
+    for number, (obs, act) in enumerate(batches):
+        loss = nn.functional.mse_loss(net(obs), act)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        if number % 1000 == 0:
+            print(score(net, env, 5))
+""",
+        """
+import torch
+
+class Learner:
+    def __init__(self, net, opt):
+        self.net, self.opt = net, opt
+        self.net.train()
+
+    def update(self, batch):
+        loss = self.net(batch).pow(2).mean()
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+
+    def check(self, states):
+        self.net.eval()  # here
+        with torch.no_grad():
+            return self.net(states).mean().item()
+
+    def run(self, stream, states):
+        for step, batch in enumerate(stream):
+            self.update(batch)
+            if step % 100 == 0:
+                print(self.check(states))
+
+Learner(net, opt).run(stream, states)
+""",
+        """
+import torch
+
+def main(model, loader, opt, held_out):
+    for epoch in range(20):
+        model.train()
+        for step, (x, y) in enumerate(loader):
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            if step % 500 == 0:
+                model.eval()  # here
+                with torch.no_grad():
+                    print(epoch, step, (model(held_out[0]).argmax(1) == held_out[1]).float().mean())
+""",
+        """
+import torch
+
+class Check:
+    def __init__(self, env):
+        self.env = env
+
+    def __call__(self, actor):
+        actor.eval()  # here
+        return play(self.env, actor)
+
+def fit(actor, data, opt, env):
+    check = Check(env)
+    actor.train()
+    while data.has_more():
+        loss = (actor(data.obs()) - data.act()).abs().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        print(check(actor))
+""",
     ],
     "L09": [
         """
@@ -5901,6 +5983,61 @@ def loss(logits, adv, scale):
     weight = torch.exp(adv - scale).clamp(0.0, 100.0)
     share = torch.clamp(logits.exp(), 1 - scale, 1 + scale)
     return (weight * share).mean()
+""",
+        """
+import torch
+
+class Check:
+    def __call__(self, actor):
+        actor.eval()
+        return play(actor)
+
+def update(actor, batch, opt):
+    actor.train()
+    loss = (actor(batch[0]) - batch[1]).abs().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+def fit(actor, data, opt):
+    check = Check()
+    actor.train()
+    for batch in data:
+        update(actor, batch, opt)
+        print(check(actor))
+""",
+        """
+import torch
+
+def evaluate(model, x):
+    model.eval()
+    return model(x).argmax(1)
+
+def fit(model, loader, opt, x):
+    for epoch in range(20):
+        model.train()
+        for obs, act in loader:
+            loss = torch.nn.functional.cross_entropy(model(obs), act)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        print(epoch, evaluate(model, x))
+    model.eval()
+    for obs in x:
+        print(model(obs))
+""",
+        """
+import torch
+
+def fit(student, make_teacher, loader, opt):
+    student.train()
+    for obs in loader:
+        teacher = make_teacher()
+        teacher.eval()
+        loss = (student(obs) - teacher(obs).detach()).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
 """,
     ],
     "L09": [

@@ -5,11 +5,16 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.questions.ratios import compares_policies
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.networks.forgotten_modes import (
+    as_called,
+    callers,
+    calls_to,
+    is_forgotten,
+    learns,
+)
 from backflip.doctor.lint.source import (
-    FUNCTIONS,
     INNER,
     LOOPS,
-    Function,
     Source,
     argument,
     assignments,
@@ -54,10 +59,8 @@ def _is_in_policy(source: Source, call: ast.Call) -> bool:
 
 def _left_in_evaluation(source: Source) -> Iterator[Hit]:
     """Find networks that are set to evaluation mode, and may learn after it."""
-    trains = (call for call, _ in source.calls() if calls_method(call, "train"))
-    if not all(map(_set_to_evaluation, trains)):
-        return
-    learning, frozen = _functions_that_learn(source), _frozen(source)
+    learning, frozen = callers(source, set(LEARNING)), _frozen(source)
+    trains = [call for call, _ in source.calls() if _is_set_to_training(call)]
     for call, _ in source.calls():
         name = _set_to_evaluation(call)
         fixed = any(word in name.lower() for word in FIXED)
@@ -67,8 +70,17 @@ def _left_in_evaluation(source: Source) -> Iterator[Hit]:
             continue
         if _is_as_made(source, call, name):
             continue
-        if not _is_over(source, call, name, learning, set()):
+        if trains:
+            is_left = is_forgotten(source, call, name, trains, learning)
+        else:
+            is_left = not _is_over(source, call, name, learning, set())
+        if is_left:
             yield Hit(call, f"`{name}` is never set back to training mode")
+
+
+def _is_set_to_training(call: ast.Call) -> bool:
+    """Return whether a call sets something to training mode, or to a mode that is not known."""
+    return calls_method(call, "train") and not _set_to_evaluation(call)
 
 
 def _is_as_made(source: Source, call: ast.Call, name: str) -> bool:
@@ -171,29 +183,6 @@ def _set_to_evaluation(call: ast.Call) -> str:
             return ""
 
 
-def _functions_that_learn(source: Source) -> set[str]:
-    """Return the names of what computes gradients, also by calling another function."""
-    found: set[str] = set(LEARNING)
-    while True:
-        more = {
-            scope.name.lower()
-            for scope in source.scopes
-            if isinstance(scope, FUNCTIONS) and _learns([scope], found)
-        }
-        if more <= found:
-            return found
-        found |= more
-
-
-def _learns(code: list[ast.AST], learning: set[str]) -> bool:
-    """Return whether code calls what computes gradients; a function in it is not called there."""
-    return any(
-        isinstance(one, ast.Call) and last_word(one.func) in learning
-        for part in code
-        for one in (part, *walk(part))
-    )
-
-
 def _frozen(source: Source) -> set[str]:
     """Return the last words of the networks whose parameters have no gradients."""
     found: set[str] = set()
@@ -241,32 +230,18 @@ def _is_over(
     """
     scope = source.function_of(node)
     after = [one for one in source.later(node) if not isinstance(one, INNER)]
-    if _learns(after, learning):
+    if learns(after, learning):
         return False
     own = name.partition(".")[0] in {written(target) for target, _, _ in assignments(scope)}
-    if isinstance(scope, ast.Module) or (own and _learns([scope], learning)):
-        return _learns([scope], learning)
-    calls = [call for call, _ in source.calls() if last_word(call.func) == scope.name.lower()]
+    if isinstance(scope, ast.Module) or (own and learns([scope], learning)):
+        return learns([scope], learning)
+    calls = calls_to(source, scope)
     if not calls or scope in seen:
-        return bool(calls) or _learns([scope], learning)
+        return bool(calls) or learns([scope], learning)
     return all(
-        _is_over(source, call, _as_called(scope, call, name), learning, seen | {scope})
+        _is_over(source, call, as_called(scope, call, name), learning, seen | {scope})
         for call in calls
     )
-
-
-def _as_called(scope: Function, call: ast.Call, name: str) -> str:
-    """Return what a name of a function is where the function is called."""
-    first, _, rest = name.partition(".")
-    places = [one.arg for one in (*scope.args.posonlyargs, *scope.args.args)]
-    if first not in places:
-        return name
-    place = places.index(first)
-    if places[0] in ("self", "cls") and isinstance(call.func, ast.Attribute):
-        given = call.func.value if place == 0 else argument(call, first, place - 1)
-    else:
-        given = argument(call, first, place)
-    return ".".join(part for part in (written(given) if given else "", rest) if part)
 
 
 RULES = (
