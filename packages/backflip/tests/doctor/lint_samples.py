@@ -1772,6 +1772,83 @@ from torch import nn
 def loss(scores, actions):
     return nn.CrossEntropyLoss()(torch.softmax(scores, -1), actions)  # here
 """,
+        """
+import torch
+from torch import nn
+
+class Head(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(n, 64), nn.ReLU(), nn.Linear(64, k))
+
+    def forward(self, x):
+        return self.body(x).softmax(-1)
+
+class Cloner:
+    def __init__(self, policy, device):
+        self.policy = policy.to(device)
+        self.measure = nn.CrossEntropyLoss()
+
+    def step(self, x, a):
+        return self.measure(self.policy(x), a)  # here
+
+cloner = Cloner(Head(8, 4), "cuda")
+""",
+        """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Driver(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.a, self.b = nn.Linear(n, 64), nn.Linear(64, k)
+
+    def forward(self, x):
+        return F.softmax(self.b(torch.relu(self.a(x))), dim=-1)
+
+def epoch(net, loader, opt):
+    for frames, steering in loader:
+        guess = net(frames)
+        loss = F.cross_entropy(guess, steering)  # here
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+
+def main(loader):
+    driver = Driver(8, 4).to("cuda")
+    opt = torch.optim.Adam(driver.parameters())
+    epoch(driver, loader, opt)
+""",
+        """
+import keras
+
+def make(n, k):
+    net = keras.Sequential()
+    net.add(keras.layers.Dense(32, activation="relu"))
+    net.add(keras.layers.Dense(k, activation="softmax"))
+    return net
+
+def prepare(agent, rate):
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    agent.compile(keras.optimizers.Adam(rate), loss=loss)  # here
+    return agent
+
+cloner = prepare(make(8, 4), 1e-3)
+""",
+        """
+import tensorflow as tf
+
+class Cloner:
+    def __init__(self, n, k):
+        x = tf.keras.Input(shape=(n,))
+        h = tf.keras.layers.Dense(32, activation="relu")(x)
+        self.net = tf.keras.Model(x, tf.keras.layers.Dense(k, activation="softmax")(h))
+
+    def ready(self):
+        loss = tf.keras.losses.CategoricalCrossentropy(from_logits=True)
+        self.net.compile(optimizer="adam", loss=loss)  # here
+""",
     ],
     "L10": [
         """
@@ -6179,6 +6256,46 @@ def loss(net, left, right, answer):
     chance = torch.sigmoid(logit)
     plain = F.binary_cross_entropy(chance, answer)
     return F.binary_cross_entropy_with_logits(logit, answer) + plain
+""",
+        """
+import torch.nn.functional as F
+from torch import nn
+
+class Gate(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.out = nn.Linear(n, k)
+
+    def forward(self, x):
+        return self.out(x).softmax(-1)
+
+class Plain(Gate):
+    def forward(self, x):
+        return self.out(x)
+
+def step(net, x, a):
+    return F.cross_entropy(net(x), a)
+
+def mix(gate, x):
+    return (gate(x) * x).sum()
+
+loss = step(Plain(8, 4), x, a) + mix(Gate(8, 4), x)
+""",
+        """
+import keras
+
+def make(k, last):
+    net = keras.Sequential()
+    net.add(keras.layers.Dense(32, activation="relu"))
+    net.add(keras.layers.Dense(k, activation=last))
+    return net
+
+def prepare(agent, rate):
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=False)
+    agent.compile(keras.optimizers.Adam(rate), loss=loss)
+    return agent
+
+cloner = prepare(make(4, "softmax"), 1e-3)
 """,
     ],
     "L10": [

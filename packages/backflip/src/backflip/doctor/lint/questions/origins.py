@@ -39,19 +39,17 @@ def column_networks(source: Source) -> set[str]:
     classes = classes_that_return(source, partial(ends_in_one, source))
 
     def is_column(value: ast.expr) -> bool:
-        made = _unplaced(value)
+        made = unplaced(value)
         return made_by(made) in classes or ends_in_one(source, made)
 
     return names_that_are(source, is_column)
 
 
-def _unplaced(node: ast.expr) -> ast.expr:
-    """Return what makes a network: `Critic(4)` of `Critic(4).to(device)`."""
+def unplaced(node: ast.expr) -> ast.expr:
+    """Return what makes a network: `Critic(4)` of `Critic(4).to(device)`, or its name."""
     while True:
         match node:
-            case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr=attr)) if (
-                attr in PLACED
-            ):
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in PLACED:
                 node = inner
             case _:
                 return node

@@ -6,15 +6,16 @@ from functools import partial
 from typing import NamedTuple
 
 from backflip.doctor.lint.questions.layers import (
-    activation,
     classes_that_return,
     ends_with_linear,
-    is_dense,
-    last_value,
-    layers_of,
     names_that_are,
-    resolved,
     returned_values,
+)
+from backflip.doctor.lint.questions.soft_networks import (
+    is_softmax,
+    returns_softmax,
+    soft_classes,
+    soft_networks,
 )
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
@@ -62,7 +63,7 @@ def _softmaxes(source: Source) -> Iterator[Hit]:
     made = [(t, v) for body in source.bodies for t, v, _ in assignments(body)]
     losses = {written(t) for t, v in made if _is_loss(source, v)} - {""}
     keras_losses = {written(t) for t, v in made if _is_loss_of_logits(v)} - {""}
-    classes, networks, raw = _soft_classes(source), _soft_networks(source), _raw_networks(source)
+    classes, networks, raw = soft_classes(source), soft_networks(source), _raw_networks(source)
     for scope in source.scopes:
         inside = source.class_of(scope)
         own = {"self", "self.forward"} if inside is not None and inside.name in classes else set()
@@ -173,40 +174,6 @@ def _logits_of(source: Source, call: ast.Call, name: str) -> ast.expr | None:
     return argument(call, "logits", 0 if of_tf else None)
 
 
-def _soft_networks(source: Source) -> set[str]:
-    """Return the names of networks that end with a softmax."""
-    classes, makers = _soft_classes(source), _soft_makers(source)
-    soft: dict[str, list[bool]] = {}
-    for body in source.bodies:
-        for target, value, _ in assignments(body):
-            maker = last_word(value.func) if isinstance(value, ast.Call) else ""
-            is_soft = made_by(value) in classes or maker in makers
-            is_soft = is_soft or _ends_with_softmax(source, value)
-            soft.setdefault(written(target), []).append(is_soft)
-    return {name for name, found in soft.items() if name and all(found)}
-
-
-def _soft_makers(source: Source) -> set[str]:
-    """Return the functions that return a network which ends with a softmax, in lower case."""
-    found: dict[str, list[bool]] = {}
-    for node in source.nodes:
-        scope = source.function_of(node) if isinstance(node, ast.Return) else source.tree
-        if isinstance(node, ast.Return) and not isinstance(scope, ast.Module):
-            value = last_value(source, node)
-            is_soft = value is not None and _ends_with_softmax(source, value)
-            found.setdefault(scope.name.lower(), []).append(is_soft)
-    return {name for name, soft in found.items() if all(soft)}
-
-
-def _soft_classes(source: Source) -> set[str]:
-    """Return the names of networks whose `forward` returns probabilities, always."""
-    return {
-        body.name
-        for body in source.bodies
-        if isinstance(body, ast.ClassDef) and _returns_softmax(source, body)
-    }
-
-
 def _soft_parts(source: Source, scope: Scope) -> set[str]:
     """Return the names of probabilities in `probs, value = model(obs)`, by the place in a tuple."""
     classes = {body.name: body for body in source.bodies if isinstance(body, ast.ClassDef)}
@@ -227,7 +194,7 @@ def _soft_parts(source: Source, scope: Scope) -> set[str]:
                 if isinstance(of, ast.Tuple) and len(of.elts) == len(target.elts)
             ]
             soft = [
-                any(_is_softmax(source, x) for x in origins(source.function_of(part), part))
+                any(is_softmax(source, x) for x in origins(source.function_of(part), part))
                 for part in parts
             ]
             if parts and len(parts) == len(returned) and all(soft):
@@ -244,22 +211,8 @@ def _apply_functions(source: Source) -> set[str]:
         for body in source.bodies
         if isinstance(body, ast.ClassDef) and returned_values(source, body)
     ]
-    is_soft = len(modules) == 1 and _returns_softmax(source, modules[0])
+    is_soft = len(modules) == 1 and returns_softmax(source, modules[0])
     return {"apply", "apply_fn"} if is_soft else set()
-
-
-def _returns_softmax(source: Source, body: ast.ClassDef) -> bool:
-    own = {
-        written(target)
-        for method in body.body
-        if isinstance(method, ast.FunctionDef)
-        for target, value, _ in assignments(method)
-        if _ends_with_softmax(source, value)
-    }
-    returned = returned_values(source, body)
-    return bool(returned) and all(
-        one and (_is_softmax(source, one) or made_by(one) in own) for one in returned
-    )
 
 
 def _soft_names(source: Source, scope: Scope, networks: set[str]) -> set[str]:
@@ -273,26 +226,11 @@ def _soft_names(source: Source, scope: Scope, networks: set[str]) -> set[str]:
     found = {
         name
         for name, value in pairs
-        if _is_softmax(source, value)
+        if is_softmax(source, value)
         or made_by(value) in networks - {""}
         or (isinstance(value, ast.Call) and last_word(value.func) in applied)
     } - logs
     return found | (_soft_parts(source, scope) - logs)
-
-
-def _ends_with_softmax(source: Source, node: ast.expr) -> bool:
-    """Return whether a value is a network, or a layer of Keras, with a softmax at the end."""
-    if not isinstance(node, ast.Call):
-        return False
-    kind = source.dotted(node.func).rpartition(".")[2]
-    if kind == "Softmax" and source.imports_any("torch"):
-        return True
-    if kind == "Sequential":
-        return any(activation(source, one) == "Softmax" for one in layers_of(source, node)[-1:])
-    if kind == "Model":
-        outputs = argument(node, "outputs", 1)
-        return outputs is not None and _is_softmax(source, resolved(source, node, outputs))
-    return is_dense(node) and activation(source, node) == "Softmax"
 
 
 def _is_loss(source: Source, node: ast.expr) -> bool:
@@ -310,21 +248,9 @@ def _is_loss_of_logits(node: ast.expr) -> bool:
     return isinstance(given, ast.Constant) and given.value is True
 
 
-def _is_softmax(source: Source, node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    inner = node.func.func if isinstance(node.func, ast.Call) else node.func
-    last = (source.dotted(inner) or last_word(inner)).rpartition(".")[2]
-    if isinstance(node.func, ast.Call) and activation(source, node.func) == "Softmax":
-        return True
-    return last in ("softmax", "Softmax") or (
-        isinstance(inner, ast.Attribute) and inner.attr == "softmax"
-    )
-
-
 def _is_soft(source: Source, node: ast.expr, names: Names) -> bool:
     named = written(node) in names.soft - {""} or made_by(node) in names.networks - {""}
-    return named or _is_softmax(source, node)
+    return named or is_softmax(source, node)
 
 
 RULES = (
