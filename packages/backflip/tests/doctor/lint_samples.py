@@ -2055,6 +2055,92 @@ def make_q_function(num_actions):
     net.add(layers.Dense(num_actions, activation="sigmoid"))  # here
     return net
 """,
+        """
+import torch
+from torch import nn
+
+class Rater(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.one, self.two = nn.Linear(n, 64), nn.Linear(64, k)
+
+    def forward(self, x):
+        return torch.tanh(self.two(torch.relu(self.one(x))) * 2.0)  # here
+
+STAY = 0.98
+rater, slow = Rater(4, 2), Rater(4, 2)
+
+def goal(r, s2, over):
+    best = slow(s2).max(1).values
+    return r + STAY * (1 - over) * best
+""",
+        """
+import copy
+import torch
+from torch import nn
+
+class Pair(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.nets = nn.ModuleList(
+            nn.Sequential(nn.Linear(n, 64), nn.ReLU(), nn.Linear(64, 1))
+            for _ in range(2)
+        )
+        self.left = nn.Sequential(nn.Linear(n, 64), nn.ReLU(), nn.Linear(64, 1), nn.ReLU())  # here
+
+    def forward(self, s, a):
+        x = torch.cat([s, a], -1)
+        return self.left(x).squeeze(-1), self.nets[0](x).squeeze(-1)
+
+class Trainer:
+    def __init__(self, n):
+        self.pair = Pair(n)
+        self.slow = copy.deepcopy(self.pair)
+
+    def goal(self, r, s2, a2, over, share=0.99):
+        one, two = self.slow(s2, a2)
+        low = torch.minimum(one, two)
+        return r + self.gamma * (1 - over) * low
+""",
+        """
+import torch
+from torch import nn
+
+def net(sizes, output_activation=nn.Identity):
+    parts = [nn.Linear(sizes[0], sizes[1]), nn.ReLU(), nn.Linear(sizes[1], sizes[2])]
+    return nn.Sequential(*parts, output_activation())
+
+class Judges(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.all = nn.ModuleList([net([n, 64, 1], output_activation=nn.ReLU) for _ in range(5)])  # here
+
+    def forward(self, s, a):
+        x = torch.cat([s, a], -1)
+        return torch.cat([one(x) for one in self.all], -1)
+
+judges, older = Judges(8), Judges(8)
+
+def goal(batch, actor, gamma):
+    low = older(batch.s2, actor(batch.s2)).min(-1, keepdim=True)[0]
+    return batch.r + gamma * (1 - batch.over) * low
+""",
+        """
+from tensorflow import keras
+import numpy as np
+
+def brain(n, k):
+    m = keras.Sequential()
+    m.add(keras.layers.Dense(32, activation="relu", input_shape=(n,)))
+    m.add(keras.layers.Dense(k, activation="sigmoid"))  # here
+    return m
+
+now = brain(4, 2)
+slow = keras.models.clone_model(now)
+
+def goal(r, s2, over, gamma=0.9):
+    return r + gamma * (1 - over) * np.max(slow.predict(s2), axis=1)
+""",
     ],
     "L11": [
         """
@@ -6498,6 +6584,60 @@ def returns(rewards, gamma):
     for r in reversed(rewards):
         g = r + gamma * g
     return g
+""",
+        """
+import torch
+from torch import nn
+
+class Keeps(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.out = nn.Linear(n, 1)
+
+    def forward(self, x):
+        return torch.sigmoid(self.out(x))
+
+class Chooser(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.out = nn.Linear(n, k)
+
+    def forward(self, x):
+        return torch.softmax(self.out(x), -1)
+
+keeps, chooser = Keeps(4), Chooser(4, 2)
+
+def goal(r, s2, value, gamma):
+    shares = chooser(s2)
+    mean = (shares * value(s2)).sum(1)
+    return r + gamma * keeps(s2) * mean
+
+def loss(s, a, adv):
+    return -(chooser(s).gather(1, a).log() * adv).mean()
+""",
+        """
+import copy
+import torch
+from torch import nn
+
+def net(sizes, last=nn.Identity):
+    return nn.Sequential(nn.Linear(sizes[0], sizes[1]), last())
+
+class Pair(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.trunk = net([n, 64], last=nn.ReLU)
+        self.ends = nn.ModuleList([net([64, 1]) for _ in range(2)])
+
+    def forward(self, s, a):
+        h = self.trunk(torch.cat([s, a], -1))
+        return [end(h).squeeze(-1) for end in self.ends]
+
+pair = Pair(8)
+slow = copy.deepcopy(pair)
+
+def goal(r, s2, a2, over, gamma):
+    return r + gamma * (1 - over) * torch.min(*slow(s2, a2))
 """,
     ],
     "L11": [

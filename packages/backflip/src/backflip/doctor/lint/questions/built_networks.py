@@ -21,6 +21,7 @@ from backflip.doctor.lint.source import (
 LARGEST = ("max", "amax", "reduce_max", "maximum")
 PICKS = (*LARGEST, "argmax", "gather", "take_along_axis", "gather_nd", "batch_gather")
 CALLED = ("", ".predict", ".forward", ".predict_on_batch", ".call")  # of a network: what it gives
+COPIES = ("deepcopy", "clone_model")
 WRAPPING = (ast.Attribute, ast.Subscript, ast.Call, ast.Starred, ast.keyword)
 
 
@@ -36,15 +37,25 @@ def builder_of(source: Source, call: ast.Call) -> Function | None:
     return scope if whole and all(whole) else None
 
 
-def built_names(source: Source, function: Function) -> list[str]:
-    """Return the names that get what a function of the program builds."""
+def built_names(source: Source, builder: ast.AST) -> list[str]:
+    """Return the names that get what a function or class of the program makes, or a copy of it."""
     found: list[str] = []
     for body in source.bodies:
         for target, value, _ in assignments(body):
             own = made_by(_unplaced(value)).rpartition(".")[2]
-            if own == function.name and isinstance(target, ast.Name | ast.Attribute):
+            is_own = own == getattr(builder, "name", "") or _copied(value) in found
+            if is_own and isinstance(target, ast.Name | ast.Attribute):
                 found.append(written(target))
     return found
+
+
+def _copied(value: ast.expr) -> str | None:
+    """Return the network that a value is a copy of; None for anything else."""
+    match _unplaced(value):
+        case ast.Call(func=func, args=[of, *_]) if last_word(func) in COPIES:
+            return written(of) or None
+        case _:
+            return None
 
 
 def _unplaced(value: ast.expr) -> ast.expr:
@@ -79,7 +90,7 @@ def bootstraps_by(source: Source, name: str) -> bool:
 
 def _picked(source: Source, name: str, picks: tuple[str, ...]) -> Iterator[ast.AST]:
     """Yield the calls that choose among the outputs of a network."""
-    for call in _calls_of(source, name):
+    for call in calls_of_network(source, name):
         yield from _around(source, call, picks)
         statement = _statement(source, call)
         given = {written(one) for one in getattr(statement, "targets", [])} - {""}
@@ -88,7 +99,7 @@ def _picked(source: Source, name: str, picks: tuple[str, ...]) -> Iterator[ast.A
                 yield from _around(source, one, picks)
 
 
-def _calls_of(source: Source, name: str) -> Iterator[ast.Call]:
+def calls_of_network(source: Source, name: str) -> Iterator[ast.Call]:
     """Yield the calls of a network; one that is an attribute may be that of any object."""
     last = name.rpartition(".")[2]
     for call, _ in source.calls():

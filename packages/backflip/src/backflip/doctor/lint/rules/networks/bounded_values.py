@@ -11,7 +11,6 @@ from backflip.doctor.lint.questions.built_networks import (
 )
 from backflip.doctor.lint.questions.layers import (
     FORWARD,
-    OF_KERAS,
     activation,
     becomes,
     is_dense,
@@ -22,10 +21,14 @@ from backflip.doctor.lint.questions.layers import (
     size_of,
 )
 from backflip.doctor.lint.questions.looped_layers import last_of_loop
-from backflip.doctor.lint.questions.values import defaults
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.networks.bounded_outputs import (
+    FUNCTIONS_OF_LAYERS,
+    bounded_outputs,
+    last_activation,
+    named_arguments,
+)
 from backflip.doctor.lint.source import (
-    FUNCTIONS,
     Source,
     argument,
     assignments,
@@ -35,14 +38,10 @@ from backflip.doctor.lint.source import (
     made_by,
     names_in,
     number,
-    parameters,
     written,
 )
 
-FUNCTIONS_OF_LAYERS = ("relu", "softmax", "tanh", "sigmoid")
 PARTS = ("feature", "body", "trunk", "encoder", "base", "torso", "hidden", "stem", "embed")
-OUTPUT = {"final", "last", "out", "output", "head"}  # in names of parameters
-ACTIVATION = {"act", "activation", "nonlinearity", "fn"}
 SHARES = ("atom", "quantile", "bins", "support")  # outputs are probabilities of values then
 
 
@@ -197,33 +196,10 @@ def _bounded_builds(source: Source) -> Iterator[Hit]:
     for call, _ in source.calls():
         if not any(is_q(name) or has_word(name, "critic") for name in becomes(source, call)):
             continue
-        for name, value in _named_arguments(source, call):
-            words = set(name.lower().split("_"))
-            is_last = words & OUTPUT and words & ACTIVATION
-            kind = OF_KERAS.get(_kind(value), "")
-            if kind and (is_last or name.lower() in ("final", "last")):
+        for name, value in named_arguments(source, call):
+            kind = last_activation(name, value)
+            if kind:
                 yield Hit(value, f"the last layer of Q-values is {kind}")
-
-
-def _kind(value: ast.expr) -> str:
-    """Return what an activation is called, in lower case: `nn.Tanh`, `nn.Tanh()` or "tanh"."""
-    match value:
-        case ast.Constant(value=str() as text):
-            return text.lower()
-        case ast.Call(func=func):
-            return last_word(func)
-        case _:
-            return last_word(value)
-
-
-def _named_arguments(source: Source, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the arguments of a call by name, also by place and by default of an own function."""
-    given = {one.arg: one.value for one in call.keywords if one.arg}
-    own = [one for one in source.scopes if getattr(one, "name", "") == made_by(call) != ""]
-    if len(own) == 1 and isinstance(own[0], FUNCTIONS):
-        places = (one.arg for one in parameters(own[0]))
-        given = defaults(own[0]) | dict(zip(places, call.args, strict=False)) | given
-    yield from given.items()
 
 
 def _name_of(node: ast.AST) -> list[str]:
@@ -240,11 +216,14 @@ def _holds_q(source: Source, inside: ast.ClassDef) -> bool:
 
 
 def _heads(source: Source) -> Iterator[Hit]:
-    yield from _bounded_values(source)
-    yield from _bounded_returns(source)
-    yield from _bounded_layers(source)
-    yield from _bounded_models(source)
-    yield from _bounded_builds(source)
+    found = [
+        *_bounded_values(source),
+        *_bounded_returns(source),
+        *_bounded_layers(source),
+        *_bounded_models(source),
+        *_bounded_builds(source),
+    ]
+    yield from found or bounded_outputs(source)
 
 
 def _has_a_value_for_each_action(node: ast.expr) -> bool:
