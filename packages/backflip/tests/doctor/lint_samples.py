@@ -985,6 +985,82 @@ def delta_cost(params, x, gain, y, gamma):
     return optax.huber_loss(delta).mean()
 grads = jax.grad(delta_cost, argnums=0)
 """,
+        """
+import torch
+from torch.distributions import Categorical
+
+def decide(net, obs):
+    with torch.no_grad():
+        dist = Categorical(logits=net(obs))
+        act = dist.sample()
+        return act.item(), dist.log_prob(act)  # here
+
+def improve(net, opt, chances, gains):
+    objective = -(torch.stack(chances) * gains).sum()
+    opt.zero_grad()
+    objective.backward()
+    opt.step()
+
+def episode(net, env, opt, gains):
+    chances = []
+    for obs in env:
+        act, chance = decide(net, obs)
+        chances.append(chance)
+    improve(net, opt, chances, gains(env))
+""",
+        """
+import torch
+from torch.distributions import Normal
+
+class Memory:
+    def __init__(self):
+        self.lls, self.marks = [], []
+
+    def keep(self, ll, mark):
+        self.lls.append(ll)
+        self.marks.append(mark)
+
+class Player:
+    def play(self, x):
+        d = Normal(self.mean(x), 1.0)
+        u = d.sample()
+        return u, d.log_prob(u).sum().item()  # here
+
+    def collect(self, env, memory):
+        u, ll = self.play(env.x)
+        memory.keep(ll, env.go(u))
+
+    def learn(self, memory):
+        weight = torch.tensor(memory.marks) - 0.5
+        cost = -(weight * torch.tensor(memory.lls)).mean()
+        self.opt.zero_grad()
+        cost.backward()
+        self.opt.step()
+""",
+        """
+from dataclasses import dataclass
+import torch
+
+@dataclass
+class Step:
+    ll: torch.Tensor
+    gain: float = 0.0
+
+def act(dist, steps):
+    u = dist.sample()
+    ll = dist.log_prob(u).detach()  # here
+    steps.append(Step(ll=ll))
+    return u
+
+def update(opt, steps):
+    total = 0
+    for step in steps:
+        part = -step.ll * step.gain
+        total = total + part
+    opt.zero_grad()
+    total.backward()
+    opt.step()
+""",
     ],
     "L06": [
         """
@@ -2113,7 +2189,9 @@ def net(sizes, output_activation=nn.Identity):
 class Judges(nn.Module):
     def __init__(self, n):
         super().__init__()
-        self.all = nn.ModuleList([net([n, 64, 1], output_activation=nn.ReLU) for _ in range(5)])  # here
+        self.all = nn.ModuleList(
+            [net([n, 64, 1], output_activation=nn.ReLU) for _ in range(5)]  # here
+        )
 
     def forward(self, s, a):
         x = torch.cat([s, a], -1)
@@ -5500,6 +5578,40 @@ def update(self, obs, optimizer):
     optimizer.zero_grad()
     ent_coef_loss.backward()
     optimizer.step()
+""",
+        """
+import torch
+from torch.distributions import Categorical
+
+def decide(net, obs):
+    with torch.no_grad():
+        dist = Categorical(logits=net(obs))
+        act = dist.sample()
+        return act, dist.log_prob(act)
+
+def improve(net, opt, seen, acts, gains):
+    chances = Categorical(logits=net(seen)).log_prob(acts)
+    objective = -(chances * gains).mean()
+    opt.zero_grad()
+    objective.backward()
+    opt.step()
+""",
+        """
+import torch
+from torch.nn import functional as F
+
+def decide(dist, kept):
+    act = dist.sample()
+    kept.append(dist.log_prob(act).detach())
+    return act
+
+def improve(net, opt, seen, acts, gains, kept):
+    surprise = -(torch.stack(kept) * gains).mean()
+    loss = (F.cross_entropy(net(seen), acts, reduction="none") * gains).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    return surprise.item()
 """,
     ],
     "L06": [

@@ -28,7 +28,7 @@ def cut_log_probs(source: Source) -> Iterator[Hit]:
                 continue
             for term in _all_terms(scope, value):
                 names = {name for one in term.factors for name in names_in(one)}
-                if len(term.factors) < 2 or any(map(_is_temperature, names)):
+                if len(term.factors) < 2 or any(map(is_temperature, names)):
                     continue
                 cut = (_cut(source, scope, one) for one in term.factors)
                 if (found := next(filter(None, cut), None)) is not None:
@@ -36,7 +36,8 @@ def cut_log_probs(source: Source) -> Iterator[Hit]:
                     yield Hit(found, seen)
 
 
-def _is_temperature(name: str) -> bool:
+def is_temperature(name: str) -> bool:
+    """Return whether a name is that of a temperature, or of its logarithm."""
     return any(set(part.lower().split("_")) & TEMPERATURES for part in name.split("."))
 
 

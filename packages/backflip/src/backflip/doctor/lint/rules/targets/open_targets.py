@@ -8,6 +8,7 @@ from math import inf
 from backflip.doctor.lint.questions.gradients import sides_of_losses, stopped_later, with_gradients
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.losses.cut_log_probs import cut_log_probs
+from backflip.doctor.lint.rules.losses.kept_log_probs import kept_log_probs
 from backflip.doctor.lint.rules.targets.open_sums import COPIES, differentiated, open_sums
 from backflip.doctor.lint.rules.targets.targets import LEARNING, TARGETS
 from backflip.doctor.lint.source import (
@@ -33,7 +34,7 @@ SHAPES = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "float")  # meth
 
 def _gradient_through_target(source: Source) -> Iterator[Hit]:
     if source.imports_any("torch"):
-        yield from cut_log_probs(source)
+        yield from list(cut_log_probs(source)) or kept_log_probs(source)
         for scope in source.scopes:
             if _learns_from(source, scope):
                 yield from _open_targets(source, scope, _is_learning_network)
