@@ -1016,8 +1016,8 @@ class Memory:
     def __init__(self):
         self.lls, self.marks = [], []
 
-    def keep(self, ll, mark):
-        self.lls.append(ll)
+    def keep(self, one, mark):
+        self.lls.append(one)
         self.marks.append(mark)
 
 class Player:
@@ -1043,19 +1043,19 @@ import torch
 
 @dataclass
 class Step:
-    ll: torch.Tensor
+    sure: torch.Tensor
     gain: float = 0.0
 
 def act(dist, steps):
     u = dist.sample()
     ll = dist.log_prob(u).detach()  # here
-    steps.append(Step(ll=ll))
+    steps.append(Step(sure=ll))
     return u
 
 def update(opt, steps):
     total = 0
     for step in steps:
-        part = -step.ll * step.gain
+        part = -step.sure * step.gain
         total = total + part
     opt.zero_grad()
     total.backward()
@@ -1924,6 +1924,23 @@ class Cloner:
     def ready(self):
         loss = tf.keras.losses.CategoricalCrossentropy(from_logits=True)
         self.net.compile(optimizer="adam", loss=loss)  # here
+""",
+        """
+import torch.nn.functional as F
+from torch import nn
+
+class Driver(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.b = nn.Linear(n, k)
+
+    def forward(self, x):
+        return self.b(x).softmax(-1)
+
+def fit(x, steering):
+    driver = Driver(8, 4)
+    driver = driver.to("cuda")
+    return F.cross_entropy(driver(x), steering)  # here
 """,
     ],
     "L10": [
@@ -6314,6 +6331,38 @@ def fit(student, make_teacher, loader, opt):
         loss.backward()
         opt.step()
 """,
+        """
+import torch
+
+def fit(student, guide, loader, opt, tests):
+    student.train()
+    for obs in loader:
+        guide.eval()
+        loss = (student(obs) - guide(obs).detach()).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    for one in tests:
+        student.eval()
+        print(student(one))
+""",
+        """
+import torch
+
+class Trainer:
+    def prepare(self):
+        self.net.train()
+
+    def fit(self, loader, opt):
+        self.prepare()
+        for obs in loader:
+            net = self.make()
+            net.eval()
+            loss = (self.net(obs) - net(obs).detach()).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+""",
     ],
     "L09": [
         """
@@ -6494,6 +6543,26 @@ def prepare(agent, rate):
     return agent
 
 cloner = prepare(make(4, "softmax"), 1e-3)
+""",
+        """
+import torch.nn.functional as F
+from torch import nn
+
+class Gate(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.out = nn.Linear(n, k)
+
+    def forward(self, x):
+        return self.out(x).softmax(-1)
+
+def step(net, x, a):
+    return F.cross_entropy(net(x), a)
+
+def mix(net, x):
+    return (net(x) * x).sum()
+
+loss = step(nn.Linear(8, 4), x, a) + mix(Gate(8, 4), x)
 """,
     ],
     "L10": [
@@ -6750,6 +6819,23 @@ slow = copy.deepcopy(pair)
 
 def goal(r, s2, a2, over, gamma):
     return r + gamma * (1 - over) * torch.min(*slow(s2, a2))
+""",
+        """
+import torch
+from torch import nn
+
+class Chooser(nn.Module):
+    def __init__(self, n, k):
+        super().__init__()
+        self.out = nn.Linear(n, k)
+
+    def forward(self, x):
+        return torch.softmax(self.out(x), -1)
+
+chooser = Chooser(4, 2)
+
+def bonus(r, s, weight):
+    return r + weight * chooser(s).max(1)[0]
 """,
     ],
     "L11": [

@@ -38,8 +38,7 @@ def soft_networks(source: Source) -> set[str]:
 
     soft: dict[str, list[bool]] = {}
     for name, value in (*_named_values(source), *_given_values(source)):
-        if written(unplaced(value)) != name:  # not `net = net.to(device)`
-            soft.setdefault(name, []).append(is_soft(value))
+        soft.setdefault(name, []).append(is_soft(value))
     return {name for name, found in soft.items() if name and all(found)}
 
 
