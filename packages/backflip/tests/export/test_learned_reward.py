@@ -30,6 +30,7 @@ from backflip.core.spaces import row, taken
 from backflip.core.spec import EnvSpec
 from backflip.core.trees import row_of
 from backflip.envs.native.cartpole import CartPole
+from backflip.envs.native.frozen_lake import FrozenLake
 from backflip.envs.spaces import learned_action, own_spaces
 from backflip.export.learned_reward import LearnedReward
 from backflip.preferences.clips import from_arrays, observed
@@ -414,3 +415,33 @@ def test_stable_baselines_learns_from_the_reward_of_a_run(taught: Result) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("learned")
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("observation", "action", "told"),
+    [
+        (spaces.Box(-1, 1, (4,)), spaces.Discrete(2, start=1), "now one of 2, from 1 on"),
+        (spaces.Box(-1, 1, (4,)), spaces.MultiDiscrete([2]), "now choices among 2"),
+        (spaces.Tuple([spaces.Box(-1, 1, (4,))]), spaces.Discrete(2), r"now a tuple \(0: numbers"),
+        (spaces.Dict(a=spaces.Box(-1, 1, (4,))), spaces.Discrete(2), r"now a dict \(a: numbers"),
+    ],
+)
+def test_spaces_of_another_kind_are_refused(
+    observation: spaces.Space[Any], action: spaces.Space[Any], told: str
+) -> None:
+    """They have as many numbers, but mean something else: the reward would be of other actions."""
+    reward, _, _ = learned("linear", CARTPOLE)
+
+    class Other(gymnasium.Env[Any, Any]):
+        observation_space = observation
+        action_space = action
+
+    with pytest.raises(UsageError, match=told):
+        reward.wrap(Other())
+
+
+@pytest.mark.medium
+def test_choices_of_gymnasium_fit_a_built_in_environment() -> None:
+    reward, _, _ = learned("linear", FrozenLake().spec)
+    reward.wrap(gymnasium.make("FrozenLake-v1"))

@@ -10,8 +10,8 @@ from jaxtyping import Float32
 
 from backflip.core.checkpoint import CHECKPOINT, has_checkpoint, load_arrays
 from backflip.core.learned_actions import learned_actions
-from backflip.core.spaces import Discrete, Group, InvalidValue, learned
-from backflip.core.spec import EnvSpec, changes, newest_frame
+from backflip.core.spaces import Box, Discrete, Group, InvalidValue, Space, learned
+from backflip.core.spec import EnvSpec, OwnSpaces, changes, described, newest_frame
 from backflip.core.trees import row_of, unflatten
 from backflip.core.types import Transition
 from backflip.envs.spaces import learned_action, learned_observation, own_spaces
@@ -290,11 +290,36 @@ def refuse_other_spaces(reward: LearnedReward, observation: Any, action: Any) ->
     now = EnvSpec(
         spec.id, learned_observation(own.observation), learned_action(own.action), None, own=own
     )
-    changed = changes(spec, now)
+    changed = changes(spec, now) or _other_kinds(spec, own)
     if not changed and not isinstance(spec.action, Discrete) and _other_bounds(spec, now):
         changed = "its actions have other bounds"
     if changed:
         raise UsageError(f"{reward.name} does not fit this environment: {changed}")
+
+
+def _other_kinds(spec: EnvSpec, now: OwnSpaces) -> str:
+    """Return which of an environment's own spaces takes other values than before, in words.
+
+    Spaces of numbers may have another shape, since they are flattened. A built-in environment
+    gives choices as numbers, so that Gymnasium's `FrozenLake-v1` fits the built-in one.
+    """
+    before = spec.own_spaces
+    pairs = [("action", before.action, now.action)]
+    if spec.own is not None or not isinstance(now.observation, Discrete):
+        pairs.append(("observation", before.observation, now.observation))
+    said = ((role, _kind(old), _kind(new)) for role, old, new in pairs)
+    return next((f"its {role} was {old}, now {new}" for role, old, new in said if old != new), "")
+
+
+def _kind(space: Space) -> str:
+    """Return what values of a space are, in words: numbers, choices and their first, or a dict."""
+    if isinstance(space, Box):
+        return "numbers"
+    if isinstance(space, Group):
+        parts = [f"{name}: {_kind(part)}" for name, part in space.parts.items()]
+        return f"a {'dict' if space.named else 'tuple'} ({'; '.join(parts)})"
+    first = np.unique(space.start)
+    return described(space) + (f", from {', '.join(map(str, first))} on" if first.any() else "")
 
 
 def _other_bounds(spec: EnvSpec, now: EnvSpec) -> bool:
