@@ -2513,6 +2513,20 @@ class Agent:
     ],
     "L13": [
         """
+from types import SimpleNamespace
+from stable_baselines3 import SAC, TD3
+
+plans = {
+    "short": SimpleNamespace(learning_starts=30_000, batch_size=128),
+    "long": SimpleNamespace(learning_starts=1_000, batch_size=128),
+}
+kinds = {"sac": SAC, "td3": TD3}
+
+def fit(kind, plan, env):
+    model = kinds[kind]("MlpPolicy", env, **vars(plans[plan]))
+    model.learn(20_000)  # here
+""",
+        """
 class Args:
     total_timesteps: int = 10000  # here
     learning_starts: int = 25e3
@@ -2646,6 +2660,27 @@ model = RecurrentPPO("MlpLstmPolicy", env, **hp)  # here
     ],
     "L14": [
         """
+import gymnasium as gym
+
+class Tracker:
+    def __init__(self):
+        self.centre = 0.0
+
+    def see(self, x):
+        self.centre = 0.99 * self.centre + 0.01 * x
+
+class Levelled(gym.Wrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.track = Tracker()
+
+    def step(self, action):
+        x, gain, over, cut, info = self.env.step(action)
+        self.track.see(gain)
+        level = gain - self.track.centre  # here
+        return x, level, over, cut, info
+""",
+        """
 def collect(buffer, rewards):
     scaled = (rewards - rewards.mean()) / rewards.std()  # here
     print(scaled)
@@ -2706,6 +2741,23 @@ def learn(rewards, gamma):
 """,
     ],
     "L15": [
+        """
+from stable_baselines3 import SAC
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+
+def raw(name):
+    return VecMonitor(make_vec_env(name, n_envs=1))
+
+def both(name):
+    scaled = VecNormalize(make_vec_env(name))
+    return SAC("MlpPolicy", scaled), raw(name)
+
+agent, judge = both("Ant-v5")
+agent.learn(10_000)
+print(evaluate_policy(agent, judge))  # here
+""",
         """
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CheckpointCallback
@@ -2855,6 +2907,21 @@ def main():
 """,
     ],
     "L16": [
+        """
+import gymnasium as gym
+from stable_baselines3.common.atari_wrappers import AtariWrapper
+
+TITLES = ("Asterix", "Hero")
+
+def number_of(title, version):
+    return "ALE/{}-v{}".format(title, version)
+
+def prepared(game):
+    return AtariWrapper(game)  # here
+
+for title in TITLES:
+    env = prepared(gym.make(number_of(title, 5)))
+""",
         """
 import gymnasium as gym
 from stable_baselines3.common.atari_wrappers import MaxAndSkipEnv
@@ -3009,6 +3076,21 @@ def step(env, action, earlier):
 """,
     ],
     "L18": [
+        """
+import threading
+import gymnasium as gym
+import numpy as np
+
+def collect(k, config, out):
+    draw = np.random.default_rng(config.start)  # here
+    world = gym.make(config.world)
+    world.reset(seed=config.start)
+    out[k].append(world.step(draw.integers(2)))
+
+def begin(config, out):
+    for k in range(config.many):
+        threading.Thread(target=collect, args=(k, config, out)).start()
+""",
         """
 import gymnasium as gym
 SEED = 42
@@ -3294,6 +3376,31 @@ def train(state):
     ],
     "L20": [
         """
+from stable_baselines3 import SAC, TD3
+
+class Setup:
+    kinds = {"sac": SAC, "td3": TD3}
+    common = {"gamma": 0.98, "tau": 0.99}
+
+def made(kind, env, noise):
+    given = {**Setup.common, "learning_rate": 1e-3}
+    given["action_noise"] = noise
+    cls = Setup.kinds[kind]
+    return cls("MlpPolicy", env, **given)  # here
+""",
+        """
+import torch
+
+class Lerner:
+    def __init__(self, maker, gerät):
+        self.schnell = maker()
+        self.langsam = self.schnell.to(gerät)
+
+    def folge(self, anteil):
+        for alt, neu in zip(self.langsam.parameters(), self.schnell.parameters()):  # here
+            alt.data.lerp_(neu.data, anteil)
+""",
+        """
 import torch
 TAU = 0.005
 def soft_update(target, source, tau):
@@ -3499,6 +3606,23 @@ def to_go(gains, discount):
     ],
     "L22": [
         """
+from dataclasses import asdict, dataclass
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+@dataclass
+class Best:
+    learning_rate: float = 3e-4
+    gamma: float = 0.9
+
+def fit(best: Best):
+    env = VecNormalize(make_vec_env("Ant-v5"))  # here
+    return PPO("MlpPolicy", env, **asdict(best))
+
+fit(Best(learning_rate=1e-4)).learn(10**6)
+""",
+        """
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecNormalize
 venv = VecNormalize(venv)  # here
@@ -3560,6 +3684,21 @@ def a2c():
 """,
     ],
     "L23": [
+        """
+from ray.rllib.algorithms.sac import SACConfig
+
+def one_turn(wizard):
+    return wizard.train()["env_runners"]
+
+wizard = SACConfig().environment("Pendulum-v1").build()
+failed = 0
+while wizard.iteration < 100:
+    try:
+        print(one_turn(wizard))
+    except Exception as problem:  # here
+        failed += 1
+        print("goes on after", problem)
+""",
         """
 for step in range(10):
     try:
@@ -7066,6 +7205,22 @@ class Agent:
     ],
     "L13": [
         """
+from types import SimpleNamespace
+from stable_baselines3 import SAC, TD3
+
+plans = {
+    "short": SimpleNamespace(learning_starts=300, batch_size=128),
+    "long": SimpleNamespace(learning_starts=1_000, batch_size=128),
+}
+late = SimpleNamespace(learning_starts=30_000)
+late.learning_starts = 200
+kinds = {"sac": SAC, "td3": TD3}
+
+def fit(kind, plan, env):
+    kinds[kind]("MlpPolicy", env, **vars(plans[plan])).learn(20_000)
+    TD3("MlpPolicy", env, **vars(late)).learn(20_000)
+""",
+        """
 from stable_baselines3 import DQN, PPO
 model = DQN("MlpPolicy", "CartPole-v1", learning_starts=1000, exploration_fraction=0.2)
 model.learn(total_timesteps=100_000)
@@ -7164,6 +7319,29 @@ PPO("MlpPolicy", make_vec_env("A-v0", n_envs=8), 3e-4, 128, 256)
     ],
     "L14": [
         """
+import gymnasium as gym
+
+class Tracker:
+    def __init__(self):
+        self.centre = 0.0
+        self.bonus = 0.1
+
+    def see(self, x):
+        self.centre = 0.99 * self.centre + 0.01 * x
+
+class Levelled(gym.Wrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.track = Tracker()
+
+    def step(self, action):
+        x, gain, over, cut, info = self.env.step(action)
+        self.track.see(gain)
+        info["surprise"] = gain - self.track.centre
+        gain = gain - self.track.bonus
+        return x, gain, over, cut, info
+""",
+        """
 def advantages_of(rewards):
     rewards = rewards - rewards.mean(dim=1, keepdim=True)
     return rewards / rewards.std(dim=1, keepdim=True)
@@ -7234,6 +7412,25 @@ def evolve(weights, noise, rewards, lr):
 """,
     ],
     "L15": [
+        """
+from stable_baselines3 import SAC
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+from ours import same_scale
+
+def raw(name):
+    return VecMonitor(make_vec_env(name, n_envs=1))
+
+def scaled(name, of):
+    return same_scale(raw(name), of)
+
+env = VecNormalize(make_vec_env("Ant-v5"))
+agent = SAC("MlpPolicy", env)
+agent.learn(10_000)
+judge = scaled("Ant-v5", env)
+print(evaluate_policy(agent, judge))
+""",
         """
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CheckpointCallback
@@ -7381,6 +7578,21 @@ def more():
     "L16": [
         """
 import gymnasium as gym
+from stable_baselines3.common.atari_wrappers import AtariWrapper
+
+TITLES = ("Asterix", "Hero")
+
+def number_of(title, version):
+    return "{}NoFrameskip-v{}".format(title, version)
+
+def prepared(game):
+    return AtariWrapper(game)
+
+for title in TITLES:
+    env = prepared(gym.make(number_of(title, 4)))
+""",
+        """
+import gymnasium as gym
 options = dict(frameskip=1)
 env = gym.wrappers.AtariPreprocessing(gym.make("ALE/Pong-v5", **options))
 def other(**options):
@@ -7525,6 +7737,22 @@ def step(env, action, earlier):
 """,
     ],
     "L18": [
+        """
+import threading
+import gymnasium as gym
+import numpy as np
+
+def collect(k, config, out):
+    own = config.start * 100 + k
+    draw = np.random.default_rng(own)
+    world = gym.make(config.world)
+    world.reset(seed=own)
+    out[k].append(world.step(draw.integers(2)))
+
+def begin(config, out):
+    for k in range(config.many):
+        threading.Thread(target=collect, args=(k, config, out)).start()
+""",
         """
 def reset_all(envs, seed):
     for i, env in enumerate(envs):
@@ -7834,6 +8062,19 @@ def go(state, n):
     "L20": [
         """
 import torch
+
+class Lerner:
+    def __init__(self, maker, gerät):
+        self.schnell = maker()
+        self.langsam = maker().to(gerät)
+        self.langsam.load_state_dict(self.schnell.state_dict())
+
+    def folge(self, anteil):
+        for alt, neu in zip(self.langsam.parameters(), self.schnell.parameters()):
+            alt.data.lerp_(neu.data, anteil)
+""",
+        """
+import torch
 def make(policy_noise, q_values):
     target_policy_noise = policy_noise
     target_q_values = q_values
@@ -8076,6 +8317,23 @@ def to_go(gains, discount):
     ],
     "L22": [
         """
+from dataclasses import asdict, dataclass
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+@dataclass
+class Best:
+    learning_rate: float = 3e-4
+    gamma: float = 0.9
+
+def fit(best: Best):
+    env = VecNormalize(make_vec_env("Ant-v5"))
+    return PPO("MlpPolicy", env, **asdict(best))
+
+fit(Best(1e-4, gamma=0.99)).learn(10**6)
+""",
+        """
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecNormalize
 venv = VecNormalize(venv, gamma=args.gamma)
@@ -8138,6 +8396,24 @@ v.save("s")
 """,
     ],
     "L23": [
+        """
+from ray.rllib.algorithms.sac import SACConfig
+
+for rate in (1e-4, 1e-3):
+    wizard = SACConfig().training(actor_lr=rate).build()
+    try:
+        print(wizard.train()["env_runners"])
+    except Exception as problem:
+        print(rate, "does not run:", problem)
+
+failed = 0
+while wizard.iteration < 100:
+    try:
+        print(wizard.train())
+    except Exception as problem:
+        print(problem)
+        wizard.restore("last")
+""",
         """
 for step in range(10):
     try:

@@ -127,7 +127,7 @@ class Source:
         It is the innermost that sets the name, or has it as a parameter; of `self.x` the module.
         """
         scope, first = self.function_of(node), name.partition(".")[0]
-        if first in ("self", "cls"):
+        if first == "self" or name.startswith("cls."):
             return self.tree
         while not isinstance(scope, ast.Module) and first not in self._own_names[scope]:
             scope = self.function_of(scope)

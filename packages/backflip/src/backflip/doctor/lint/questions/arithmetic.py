@@ -4,7 +4,8 @@ import ast
 import math
 from collections.abc import Callable, Mapping
 
-from backflip.doctor.lint.questions.values import defaults, number_at
+from backflip.doctor.lint.questions.records import number_at
+from backflip.doctor.lint.questions.values import defaults
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Function,

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeGuard
 
 from backflip.doctor.lint.questions.makers import own_function, trace
-from backflip.doctor.lint.questions.values import visible_options
+from backflip.doctor.lint.questions.records import objects, visible_options
+from backflip.doctor.lint.questions.values import text_of
 from backflip.doctor.lint.source import Source, argument, last_word
 
 PACKAGES = ("stable_baselines3", "sb3_contrib")
@@ -33,7 +34,30 @@ def is_of_sb3(node: ast.AST, source: Source, *names: str) -> TypeGuard[ast.Call]
     if not isinstance(node, ast.Call):
         return False
     name = source.dotted(node.func)
-    return name.startswith(PACKAGES) and name.rpartition(".")[2] in names
+    if name.startswith(PACKAGES):
+        return name.rpartition(".")[2] in names
+    found = _algorithms_of(source, node)
+    return bool(found) and found <= set(names)
+
+
+def _algorithms_of(source: Source, call: ast.Call) -> set[str]:
+    """Return which algorithms `algos[name]("MlpPolicy", env)` may make; empty if some are unseen.
+
+    Its first argument is a policy, so that no other call is followed.
+    """
+    given = [*call.args[:1], *(one.value for one in call.keywords if one.arg == "policy")]
+    if not any(text_of(source, one).endswith("Policy") for one in given):
+        return set()
+    classes = [source.dotted(one) for one in objects(source, call.func) or ()]
+    is_seen = all(one.startswith(PACKAGES) for one in classes)
+    return {one.rpartition(".")[2] for one in classes} if is_seen else set()
+
+
+def made_by_name(source: Source, call: ast.Call) -> str:
+    """Return the one algorithm that a call makes; empty if it may be one of several."""
+    name = source.dotted(call.func)
+    found = {name.rpartition(".")[2]} if name.startswith(PACKAGES) else _algorithms_of(source, call)
+    return found.pop() if len(found) == 1 else ""
 
 
 def algorithms(source: Source) -> Iterator[ast.Call]:

@@ -1,4 +1,4 @@
-"""What names of a program stand for: constants, defaults of parameters, options."""
+"""What names of a program stand for: constants, defaults of parameters, texts."""
 
 import ast
 from collections.abc import Iterator
@@ -14,8 +14,11 @@ from backflip.doctor.lint.source import (
     last_word,
     number,
     parameters,
+    walk,
     written,
 )
+
+UNSEEN = "Unknown"  # a part of a text that is not known
 
 
 def known_numbers(source: Source, scope: Scope) -> dict[str, float]:
@@ -86,7 +89,10 @@ def given_for(source: Source, function: Function, name: str) -> Iterator[ast.exp
     made = function.name == "__init__" and isinstance(parent, ast.ClassDef)
     called = parent.name if made and isinstance(parent, ast.ClassDef) else function.name
     names = [one.arg for one in parameters(function)]
-    place = names.index(name) - (names[0] in ("self", "cls"))
+    is_method = isinstance(parent, ast.ClassDef) and names[0] in ("self", "cls")
+    place = names.index(name) - is_method
+    if place < 0:  # `self` is no argument
+        return
     for call in source.calls_of.get(called.lower(), ()):
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         if owner is not None and written(owner) in source.imports:
@@ -99,62 +105,6 @@ def given_for(source: Source, function: Function, name: str) -> Iterator[ast.exp
 def value_of(node: ast.expr, known: dict[str, float]) -> float | None:
     """Return the number that an expression is, or that its name is known to be."""
     return known.get(written(node)) if written(node) else number(node)
-
-
-def options(source: Source, call: ast.Call) -> dict[str, ast.expr] | None:
-    """Return the arguments of a call by name, also those of `**options` that are one literal.
-
-    None if it has some that cannot be seen.
-    """
-    found: dict[str, ast.expr] = {}
-    for one in call.keywords:
-        inside = {one.arg: one.value} if one.arg else entries(source, one.value)
-        if inside is None:
-            return None
-        found |= inside
-    return found
-
-
-def visible_options(source: Source, call: ast.Call) -> dict[str, ast.expr]:
-    """Return the arguments of a call by name, and what can be seen of those in `**options`."""
-    found: dict[str, ast.expr] = {}
-    for one in call.keywords:
-        found |= {one.arg: one.value} if one.arg else visible_entries(source, one.value)
-    return found
-
-
-def visible_entries(source: Source, node: ast.expr, depth: int = 3) -> dict[str, ast.expr]:
-    """Return the entries of a dict that is merged from others: `{**defaults, "lr": 1}`."""
-    literal = _literal(source, node)
-    parts = []
-    match literal:
-        case ast.Dict(keys=keys, values=values):
-            parts = list(zip(keys, values, strict=True))
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            parts = [(None, left), (None, right)]
-        case _:
-            return _entries(literal) or {}
-    found: dict[str, ast.expr] = {}
-    for key, value in parts:
-        if key is None and depth:
-            found |= visible_entries(source, value, depth - 1)
-        elif isinstance(key, ast.Constant) and isinstance(key.value, str):
-            found[key.value] = value
-    return found
-
-
-def number_at(source: Source, node: ast.expr | None) -> float | None:
-    """Return the number that an expression has at its place: a constant, a default, an option."""
-    if node is None:
-        return None
-    if isinstance(node, ast.Attribute) and node.attr in (chosen := settings(source)):
-        return number(chosen[node.attr])  # `args.total_timesteps`
-    return value_of(node, known_numbers(source, source.function_of(node)))
-
-
-def entries(source: Source, node: ast.expr) -> dict[str, ast.expr] | None:
-    """Return the entries of a dict, or of a name that is set to one; None if some are not seen."""
-    return _entries(_literal(source, node))
 
 
 def _literal(source: Source, node: ast.expr) -> ast.expr | None:
@@ -171,28 +121,13 @@ def _literal(source: Source, node: ast.expr) -> ast.expr | None:
     return values[0] if len(values) == 1 else None
 
 
-def _entries(node: ast.expr | None) -> dict[str, ast.expr] | None:
-    """Return the entries of `dict(a=1)` or `{"a": 1}`; None for anything else."""
-    match node:
-        case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords):
-            pairs = [(one.arg, one.value) for one in keywords]
-        case ast.Dict(keys=keys, values=values):
-            pairs = [
-                (key.value if isinstance(key, ast.Constant) else None, value)
-                for key, value in zip(keys, values, strict=True)
-            ]
-        case _:
-            return None
-    found = {name: value for name, value in pairs if isinstance(name, str)}
-    return found if len(found) == len(pairs) else None
-
-
-def text_of(source: Source, node: ast.expr | None, depth: int = 4) -> str:
+def text_of(source: Source, node: ast.expr | None, depth: int = 8) -> str:
     """Return the text that an expression stands for; empty for one that is not known.
 
     Args:
         source: the program.
-        node: a text, a name that is set to one, or a parameter or an option that has one.
+        node: a text, a name that is set to one, a parameter or an option that has one, a call of
+            an own function that returns one, or what goes over a list of some: the first of them.
         depth: how many names are followed.
     """
     match node:
@@ -200,24 +135,76 @@ def text_of(source: Source, node: ast.expr | None, depth: int = 4) -> str:
             return text
         case ast.JoinedStr(values=parts) if depth:
             return "".join(_part(source, one, depth - 1) for one in parts)
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if depth:
+            parts = [_part(source, one, depth - 1) for one in (left, right)]
+            return "" if parts == [UNSEEN, UNSEEN] else "".join(parts)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str() as text), attr="format")):
+            for one in node.args:
+                text = text.replace("{}", _part(source, one, depth - 1), 1) if depth else text
+            return text
+        case ast.Call(func=ast.Name(id=name)) if depth:
+            found = [
+                one.value
+                for scope in source.scopes
+                if isinstance(scope, FUNCTIONS) and scope.name == name
+                for one in walk(scope)
+                if isinstance(one, ast.Return)
+            ]
+            return text_of(source, found[0], depth - 1) if len(found) == 1 else ""
         case ast.Name(id=name) if depth:
-            for function in _around(source, source.function_of(node)):
-                if name in {one.arg for one in parameters(function)}:
-                    given = list(given_for(source, function, name))
-                    default = defaults(function).get(name)
-                    only = given[0] if len(given) == 1 else default if not given else None
-                    return text_of(source, only, depth - 1)
-            return text_of(source, _literal(source, node), depth - 1)
+            return _text_of_name(source, node, name, depth)
         case ast.Attribute(attr=name) if depth:
             return text_of(source, settings(source).get(name), depth - 1)
         case _:
             return ""
 
 
+def _text_of_name(source: Source, node: ast.Name, name: str, depth: int) -> str:
+    """Return the text that a name stands for: of a parameter, what is given for it."""
+    for function in _around(source, source.function_of(node)):
+        if name in {one.arg for one in parameters(function)}:
+            given = list(given_for(source, function, name))
+            default = defaults(function).get(name)
+            texts = {text_of(source, one, depth - 1) for one in given}
+            only = default if not given else None
+            return texts.pop() if len(texts) == 1 else text_of(source, only, depth - 1)
+    looped = [
+        one.iter
+        for one in source.nodes
+        if isinstance(one, (ast.For, ast.comprehension)) and written(one.target) == name
+    ]
+    match looped:
+        case [ast.Name() as iterated]:
+            over = _literal(source, iterated)
+        case [over]:
+            pass
+        case _:
+            return text_of(source, _literal(source, node), depth - 1)
+    first = over.elts[0] if isinstance(over, ast.List | ast.Tuple) and over.elts else None
+    return text_of(source, first, depth - 1)
+
+
+def _only_given(source: Source, name: ast.Name) -> list[ast.Constant]:
+    """Return the constant that the only call gives for a parameter."""
+    function = source.home(name, name.id)
+    if isinstance(function, ast.Module) or name.id not in map(_arg, parameters(function)):
+        return []
+    given = list(given_for(source, function, name.id))
+    return [one for one in given if isinstance(one, ast.Constant)] if len(given) == 1 else []
+
+
+def _arg(place: ast.arg) -> str:
+    return place.arg
+
+
 def _part(source: Source, node: ast.expr, depth: int) -> str:
     """Return a part of an f-string; one that is not known is a word."""
     inner = node.value if isinstance(node, ast.FormattedValue) else node
-    return text_of(source, inner, depth) or "Unknown"
+    if isinstance(inner, ast.Name):
+        inner = next(iter(_only_given(source, inner)), inner)
+    if isinstance(inner, ast.Constant):
+        return str(inner.value)
+    return text_of(source, inner, depth) or UNSEEN
 
 
 @lru_cache(maxsize=2)  # of a program, and of it with its functions put where they are called

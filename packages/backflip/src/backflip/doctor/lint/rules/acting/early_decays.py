@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 from math import prod
 
-from backflip.doctor.lint.questions.values import given_for, number_at, settings
+from backflip.doctor.lint.questions.records import number_at
+from backflip.doctor.lint.questions.values import given_for, settings
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
     FUNCTIONS,

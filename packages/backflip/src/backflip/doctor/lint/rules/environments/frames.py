@@ -6,14 +6,9 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.questions.layers import returned_by
 from backflip.doctor.lint.questions.makers import trace
-from backflip.doctor.lint.questions.values import (
-    defaults,
-    entries,
-    number_at,
-    options,
-    settings,
-    text_of,
-)
+from backflip.doctor.lint.questions.records import entries, number_at, options
+from backflip.doctor.lint.questions.sb3 import layers
+from backflip.doctor.lint.questions.values import defaults, settings, text_of
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     Source,
@@ -38,6 +33,7 @@ GAMES = (
     "BeamRider",
     "MsPacman",
 )
+OF_ATARI = "Deterministic-v4"  # how only ids of Atari games end
 SKIPPERS = {
     "MaxAndSkipEnv": ("skip", 1),
     "MaxAndSkipObservation": ("skip", 1),
@@ -53,10 +49,11 @@ def _skipped_twice(source: Source) -> Iterator[Hit]:
         for call, name in source.calls(scope):
             last = name.rpartition(".")[2]
             option = SKIPPERS.get(last)
-            if games and option is not None and not _has_unknown_options(call):
+            if option is not None and not _has_unknown_options(call):
+                inside = games or _skipping_inside(source, call)
                 skip = argument(call, *option)
-                if skip is None or (number(skip) or 0) > 1:
-                    seen = f"{games[0]!r} skips frames, and {last} skips frames of it"
+                if inside and (skip is None or (number_at(source, skip) or 0) > 1):
+                    seen = f"{inside[0]!r} skips frames, and {last} skips frames of it"
                     yield Hit(call, seen)
             elif games and last in own and _repeats(call, own[last]):
                 yield Hit(call, f"{games[0]!r} skips frames, and {last} skips frames of it")
@@ -142,6 +139,12 @@ def _skipping(source: Source, call: ast.Call) -> str:
     return text_of(source, id_)
 
 
+def _skipping_inside(source: Source, wrapper: ast.Call) -> list[str]:
+    """Return the id of a game that is wrapped, also elsewhere, if it skips frames itself."""
+    found = [_skipping(source, one.call) for one in layers(source, argument(wrapper, "env", 0))]
+    return [id_ for id_ in found if id_]
+
+
 def _is_skipped(source: Source, id_: ast.expr | None, frameskip: ast.expr | None) -> bool:
     """Return whether a game skips frames itself: by its id, or as it is told."""
     text = text_of(source, id_)
@@ -151,7 +154,7 @@ def _is_skipped(source: Source, id_: ast.expr | None, frameskip: ast.expr | None
 
 
 def _is_game(id_: str) -> bool:
-    return id_.startswith("ALE/") or id_.startswith(GAMES)
+    return id_.startswith(("ALE/", *GAMES)) or id_.endswith(OF_ATARI)
 
 
 def _is_skipping_game(id_: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from backflip.doctor.lint.questions.makers import made_at
 from backflip.doctor.lint.questions.sb3 import (
     ALGORITHMS,
+    VECTORS,
     Layer,
     algorithms,
     environment_of,
@@ -36,6 +37,8 @@ KNOWN = ("stable_baselines3", "sb3_contrib", "torch", "numpy", "jax", "gymnasium
 OTHERS = ("model", "agent", "policy", "algo", "buffer", "replay", "fig", "log", "image", "writer")
 # What copies statistics from one environment to another, in ways that cannot be followed.
 COPIES = ("obs_rms", "sync_envs", "pickle", "set_attr", "__dict__", "setstate", "load_running")
+RAW_PACKAGES = ("gymnasium", "stable_baselines3", "sb3_contrib")
+RAW = ("make", "Monitor", "VecMonitor", "VecFrameStack", "TimeLimit", *VECTORS)  # scale nothing
 
 
 def new_statistics(source: Source) -> Iterator[Hit]:
@@ -54,6 +57,27 @@ def new_statistics(source: Source) -> Iterator[Hit]:
             if _is_new(one) and not any(_is_same(one, other) for other in known):
                 seen = "a policy is evaluated in it, and it has no statistics of the training"
                 yield Hit(one.call, seen)
+
+
+def raw_evaluations(source: Source) -> Iterator[Hit]:
+    """Find policies that are trained in `VecNormalize`, and evaluated in an own maker's raw one."""
+    text = source.text
+    if any(word in text for word in (*COPIES, "normalize_obs")) or _trained(source) is None:
+        return
+    envs = [environment_of(source, one) for one in algorithms(source)]
+    if not envs or not all(any(map(_is_new, layers(source, one))) for one in envs):
+        return
+    for call, env in evaluations(source):
+        found = layers(source, env)
+        if found and found[0].by and all(_is_raw(source, one.call) for one in found):
+            seen = f"`{ast.unparse(env)}` is not normalised, and training is"
+            yield Hit(call, seen)
+
+
+def _is_raw(source: Source, call: ast.Call) -> bool:
+    """Return whether a call makes or wraps an environment, and is known to scale nothing."""
+    name = source.dotted(call.func)
+    return name.startswith(RAW_PACKAGES) and name.rpartition(".")[2] in RAW
 
 
 def changing_statistics(source: Source) -> Iterator[Hit]:

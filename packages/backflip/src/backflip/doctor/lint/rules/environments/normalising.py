@@ -9,6 +9,7 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.environments.lost_statistics import (
     changing_statistics,
     new_statistics,
+    raw_evaluations,
     unsaved_statistics,
 )
 from backflip.doctor.lint.source import (
@@ -34,6 +35,7 @@ def _lost_statistics(source: Source) -> Iterator[Hit]:
     yield from new_statistics(source)
     yield from changing_statistics(source)
     yield from unsaved_statistics(source)
+    yield from raw_evaluations(source)
     for call, where in _evaluations(source) if fresh else ():
         if where not in made and _is_made_here(source, where):
             yield Hit(call, f"`{where}` is not normalised, and training is")

@@ -4,6 +4,11 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.environments.running_means import (
+    centres_in_a_wrapper,
+    is_returned,
+    is_running_mean,
+)
 from backflip.doctor.lint.rules.environments.two_discounts import two_discounts
 from backflip.doctor.lint.source import (
     Scope,
@@ -15,7 +20,6 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     origins,
-    parameters,
     unconverted,
     walk,
     written,
@@ -51,8 +55,8 @@ def _shifted_rewards(source: Source) -> Iterator[Hit]:
                 case _:
                     continue
             names = [left, *origins(scope, left)]
-            is_given = _centres_in_a_wrapper(source, scope, left, mean)
-            if is_given and _is_returned(source, scope, node):
+            is_given = centres_in_a_wrapper(source, scope, left, mean)
+            if is_given and is_returned(source, scope, node):
                 yield Hit(node, "the mean is subtracted from rewards")
                 continue
             if not any(last_word(one) in REWARDS for one in names):
@@ -64,35 +68,13 @@ def _shifted_rewards(source: Source) -> Iterator[Hit]:
                 yield Hit(node, "the mean is subtracted from rewards")
 
 
-def _centres_in_a_wrapper(source: Source, scope: Scope, left: ast.expr, mean: ast.expr) -> bool:
-    """Return whether `reward` of a RewardWrapper subtracts a mean that it keeps."""
-    inside = source.class_of(scope)
-    is_wrapper = inside is not None and "RewardWrapper" in [
-        source.dotted(base).rpartition(".")[2] for base in inside.bases
-    ]
-    is_kept = isinstance(mean, ast.Attribute) and written(mean).startswith("self.")
-    own = [one.arg for one in parameters(scope)] if not isinstance(scope, ast.Module) else []
-    means = last_word(mean) in ("mu", "mean", "avg", "average", "running_mean")
-    return is_wrapper and is_kept and means and written(left) in own[1:]
-
-
-def _is_returned(source: Source, scope: Scope, node: ast.AST) -> bool:
-    """Return whether code is in what a function returns, also by a name."""
-    while not isinstance(node, ast.stmt):
-        node = source.parents[node]
-    names = {written(one) for one in getattr(node, "targets", [])} - {""}
-    returned = [one for one in walk(scope) if isinstance(one, ast.Return) and one.value]
-    return node in returned or any(
-        one.value is not None and names & names_in(one.value) for one in returned
-    )
-
-
 def _is_standardised(source: Source, node: ast.AST, mean: ast.expr) -> bool:
     """Return whether code is `(reward - self.mean) / self.std`, with running statistics."""
     match source.parents[node]:
         case ast.BinOp(left=left, op=ast.Div(), right=spread) if left is node:
             words = " ".join(names_in(spread))
-            return has_word(last_word(mean), "mean") and has_word(words, "std", "var", "sigma")
+            kept = has_word(last_word(mean), "mean") or is_running_mean(source, mean)
+            return kept and has_word(words, "std", "var", "sigma")
         case _:
             return False
 

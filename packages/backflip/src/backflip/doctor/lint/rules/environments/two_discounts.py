@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.questions.makers import made_at
+from backflip.doctor.lint.questions.records import number_at, options, visible_entries
 from backflip.doctor.lint.questions.sb3 import algorithms, environment_of, layers
-from backflip.doctor.lint.questions.values import number_at, options, settings, visible_entries
+from backflip.doctor.lint.questions.values import settings
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import Source, argument, is_false, number
 
@@ -73,4 +74,4 @@ def _as_text(source: Source, node: ast.expr | None) -> str:
 
 def _is_known(text: str) -> bool:
     """Return whether a discount is a number or a plain name, so that two can be compared."""
-    return not text.endswith("]")
+    return not text.endswith(("]", "..."))

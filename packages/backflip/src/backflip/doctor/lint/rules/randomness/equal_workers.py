@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.questions.makers import made_at
+from backflip.doctor.lint.questions.records import visible_options
 from backflip.doctor.lint.questions.sb3 import algorithms, layers
-from backflip.doctor.lint.questions.values import defaults, visible_options
+from backflip.doctor.lint.questions.values import defaults
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
     FUNCTIONS,
@@ -36,19 +37,19 @@ def equal_workers(source: Source) -> Iterator[Hit]:
             maker = _maker(source, made)
             if maker is None or _is_seeded_later(source, vector, maker):
                 continue
-            own = _numbered(maker, made, counters)
-            seeds = list(_seeds(source, maker))
-            if _makes_others(maker, own):
+            own = numbered(maker, made, counters)
+            seeds = list(seeds_of(source, maker))
+            if makes_others(maker, own):
                 continue
-            if seeds and all(_is_one_for_all(seed, maker, own) for _, seed in seeds):
+            if seeds and all(is_one_for_all(seed, maker, own) for _, seed in seeds):
                 yield Hit(seeds[0][0], "every environment gets the same seed")
 
 
-def _makes_others(maker: ast.AST, numbered: set[str]) -> bool:
+def makes_others(maker: ast.AST, own: set[str]) -> bool:
     """Return whether each environment is made with other options: they have no equal episodes."""
     return any(
         last_word(call.func) in ("make", "make_env", "create")
-        and any(numbered & names_in(one) for one in arguments(call))
+        and any(own & names_in(one) for one in arguments(call))
         for call in ast.walk(maker)
         if isinstance(call, ast.Call)
     )
@@ -124,7 +125,7 @@ def _method(body: ast.ClassDef, name: str) -> Function | None:
     return found[0] if found else None
 
 
-def _numbered(
+def numbered(
     maker: Function | ast.ClassDef, made: ast.Call | ast.Name, counters: set[str]
 ) -> set[str]:
     """Return the names in a maker that may differ from one environment to the next.
@@ -168,7 +169,7 @@ def _depending(maker: ast.AST, names: set[str]) -> set[str]:
         names = names | more
 
 
-def _seeds(source: Source, maker: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
+def seeds_of(source: Source, maker: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]]:
     """Yield the calls in a maker that seed an environment, and the seeds."""
     for call in (one for one in ast.walk(maker) if isinstance(one, ast.Call)):
         match call.func:
@@ -186,9 +187,9 @@ def _seeds(source: Source, maker: ast.AST) -> Iterator[tuple[ast.Call, ast.expr]
             yield call, seed
 
 
-def _is_one_for_all(seed: ast.expr, maker: ast.AST, numbered: set[str]) -> bool:
+def is_one_for_all(seed: ast.expr, maker: ast.AST, own: set[str]) -> bool:
     """Return whether a seed surely does not vary: nothing in it does, and it is not drawn."""
-    return not numbered & names_in(seed) and not any(
+    return not own & names_in(seed) and not any(
         isinstance(one, ast.Call) for value in _values(seed, maker) for one in ast.walk(value)
     )
 

@@ -14,6 +14,7 @@ from backflip.doctor.lint.questions.own_draws import (
 from backflip.doctor.lint.questions.values import value_of
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.randomness.carried_keys import carried_keys
+from backflip.doctor.lint.rules.randomness.equal_processes import equal_processes
 from backflip.doctor.lint.rules.randomness.equal_workers import VECTORS, equal_workers
 from backflip.doctor.lint.rules.randomness.narrow_counters import narrow_counters
 from backflip.doctor.lint.rules.randomness.passed_keys import passed_keys
@@ -162,6 +163,7 @@ def _is_environment(source: Source, node: ast.ClassDef) -> bool:
 def _seeds(source: Source) -> Iterator[Hit]:
     yield from _equal_seeds(source)
     yield from equal_workers(source)
+    yield from equal_processes(source)
     yield from _equal_resets(source)
     yield from _equal_lists(source)
     yield from _equal_episodes(source)

@@ -3,12 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from backflip.doctor.lint.questions.values import (
-    given_for,
-    known_numbers,
-    number_at,
-    visible_options,
-)
+from backflip.doctor.lint.questions.makers import trace
+from backflip.doctor.lint.questions.origins import unplaced
+from backflip.doctor.lint.questions.records import number_at, possible_options, visible_options
+from backflip.doctor.lint.questions.sb3 import algorithms
+from backflip.doctor.lint.questions.values import given_for, known_numbers
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
@@ -18,7 +17,6 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     number,
-    origins,
     parameters,
     written,
 )
@@ -28,11 +26,12 @@ NETWORKS = ("net", "network", "model", "policy", "critic", "actor")
 TARGETS = ("target", "targ", "tgt")  # in the names of target networks
 SLOW = ("slow", "lagged", "frozen", "_old", "_lag")  # the same in keys of dicts
 MIXERS = ("copy_", "mul_", "lerp_", "tree_map", "map")
+MOST_NAMES = 4  # of one network
 SMALL = 0.2  # a smaller share of the target network is surely meant the other way round
 
 
 def _target_network(source: Source) -> Iterator[Hit]:
-    if source.imports_any("torch"):
+    if source.imports_any("torch", "tensorflow", "keras"):
         for scope in source.scopes:
             for target, value, statement in assignments(scope):
                 if is_target(source, target) and is_network(value, False):
@@ -61,29 +60,44 @@ def _copied_into_itself(source: Source, call: ast.Call) -> tuple[str, str] | Non
     """Return the two names of one network in `target.load_state_dict(net.state_dict())`."""
     match call:
         case ast.Call(
-            func=ast.Attribute(value=old, attr="load_state_dict"),
-            args=[ast.Call(func=ast.Attribute(value=new, attr="state_dict")), *_],
+            func=ast.Attribute(value=old, attr="load_state_dict" | "set_weights"),
+            args=[ast.Call(func=ast.Attribute(value=new, attr="state_dict" | "get_weights")), *_],
+        ):
+            pass
+        case ast.Call(
+            func=ast.Name(id="zip"),
+            args=[
+                ast.Call(func=ast.Attribute(value=old, attr="parameters")),
+                ast.Call(func=ast.Attribute(value=new, attr="parameters")),
+            ],
         ):
             pass
         case _:
             return None
-    one, other = (_made_from_name(source, node) for node in (old, new))
-    is_same = one is not None and one == other and written(old) != written(new)
+    one, other = (_first_made(source, node) for node in (old, new))
+    is_same = one is not None and one is other and written(old) != written(new)
     return (written(old), written(new)) if is_same else None
 
 
-def _made_from_name(source: Source, node: ast.expr) -> tuple[int, str] | None:
-    """Return the scope and the first name that a network had; None if that cannot be seen."""
-    found = [
-        (scope, value)
-        for scope in source.scopes
-        for target, value, _ in assignments(scope)
-        if written(target) == written(node) != ""
-    ]
-    if len(found) != 1 or not isinstance(found[0][1], ast.Name):
-        return None
-    names = [one for one in origins(*found[0]) if isinstance(one, ast.Name)]
-    return id(found[0][0]), names[-1].id
+def _first_made(source: Source, node: ast.expr) -> ast.AST | None:
+    """Return the call that made a network, or the parameter that it was; None if not seen.
+
+    Names are followed, and what returns the network itself: `net.to(device)`.
+    """
+    for _ in range(MOST_NAMES):
+        node, before = unplaced(node), node
+        for step in trace(source, node):
+            node = step
+            if isinstance(step, ast.Call):
+                break
+        if isinstance(node, ast.Call) and unplaced(node) is node:
+            return node
+        if node is before:
+            break
+    home = source.home(node, node.id) if isinstance(node, ast.Name) else None
+    if isinstance(home, FUNCTIONS) and isinstance(node, ast.Name):
+        return next((one for one in parameters(home) if one.arg == node.id), None)
+    return None
 
 
 def _shared_by_keys(node: ast.AST) -> set[str]:
@@ -99,12 +113,12 @@ def _shared_by_keys(node: ast.AST) -> set[str]:
 
 def _large_shares(source: Source) -> Iterator[Hit]:
     """Find `tau=0.995` of Stable-Baselines3, where tau is the share of the network that learns."""
-    for call, name in source.calls():
-        tau = number_at(source, visible_options(source, call).get("tau"))
-        last = name.rpartition(".")[2]
-        ours = name.startswith("stable_baselines3") and last.isupper()
-        if ours and tau is not None and 1 - SMALL <= tau < 1:
-            yield Hit(call, f"tau = {tau:g} is the share that the target network takes over")
+    for call in algorithms(source):
+        found = possible_options(source, call) or [visible_options(source, call)]
+        for tau in (number_at(source, one.get("tau")) for one in found):
+            if tau is not None and 1 - SMALL <= tau < 1:
+                yield Hit(call, f"tau = {tau:g} is the share that the target network takes over")
+                break
 
 
 def is_target(source: Source, node: ast.expr) -> bool:

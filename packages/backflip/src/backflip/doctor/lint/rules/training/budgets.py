@@ -5,21 +5,22 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from backflip.doctor.lint.questions.makers import made_at
+from backflip.doctor.lint.questions.records import number_at, options, possible_options
 from backflip.doctor.lint.questions.sb3 import (
     REPLAYS,
     ROLLOUTS,
     environment_of,
     is_of_sb3,
     layers,
+    made_by_name,
 )
-from backflip.doctor.lint.questions.values import number_at, options, parsed
+from backflip.doctor.lint.questions.values import parsed
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.acting.early_decays import early_decays
 from backflip.doctor.lint.source import (
     Source,
     argument,
     assignments,
-    last_word,
     number,
     written,
 )
@@ -50,13 +51,17 @@ def _too_short(
     source: Source, call: ast.Call, model: ast.Call, steps: float, value: Value
 ) -> Iterator[Hit]:
     """Find runs that end, or stop exploring, before the first gradient step."""
-    given = options(source, model) or {}
-    starts, share = (value(given.get(one)) for one in ("learning_starts", "exploration_fraction"))
-    if starts is not None and steps <= starts:
-        yield Hit(call, f"the run has {steps:g} steps, and learning starts at {starts:g}")
-    elif starts is not None and share is not None and share * steps < starts:
-        seen = f"ε ends its decay after {share * steps:g} steps, and learning starts at {starts:g}"
-        yield Hit(call, seen)
+    for given in possible_options(source, model) or ():  # of each preset
+        names = ("learning_starts", "exploration_fraction")
+        starts, share = (value(given.get(one)) for one in names)
+        if starts is not None and steps <= starts:
+            yield Hit(call, f"the run has {steps:g} steps, and learning starts at {starts:g}")
+        elif starts is not None and share is not None and share * steps < starts:
+            decay = f"ε ends its decay after {share * steps:g} steps"
+            yield Hit(call, f"{decay}, and learning starts at {starts:g}")
+        else:
+            continue
+        return
 
 
 def _uneven(source: Source, made: ast.Call, value: Value) -> Iterator[Hit]:
@@ -64,7 +69,9 @@ def _uneven(source: Source, made: ast.Call, value: Value) -> Iterator[Hit]:
     given = options(source, made)
     if given is None or any(isinstance(one, ast.Starred) for one in made.args):
         return
-    by_default = SIZES_BY_DEFAULT[last_word(made.func)]
+    by_default = SIZES_BY_DEFAULT.get(made_by_name(source, made).lower())
+    if by_default is None:
+        return
     found: list[float | None] = []
     for (name, place), usual in zip(SIZES.items(), by_default, strict=True):
         size = given.get(name) or argument(made, name, place)

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from backflip.doctor.lint.questions.values import number_at
+from backflip.doctor.lint.questions.records import number_at
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
     FUNCTIONS,

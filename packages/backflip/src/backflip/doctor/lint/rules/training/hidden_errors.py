@@ -3,14 +3,17 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.makers import own_function
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
+    LOOPS,
     Source,
     assignments,
     has_word,
     last_word,
     names_in,
+    parameters,
     written,
 )
 
@@ -18,6 +21,11 @@ LEARNERS = ("agent", "learner", "trainer", "algo", "policy", "model", "actor", "
 STEPPED = ("env", "agent", "learner", "trainer", "algo", "optim")
 MAKERS = ("make", "adam", "sgd", "rmsprop")  # in names of what a whole run calls
 HANDS_ON = ("set_exception", "put", "put_nowait", "send")
+# Calls of handlers that say what happened.
+SAID = (
+    *("print", "log", "debug", "info", "warning", "warn", "error", "exception", "critical"),
+    *("print_exc", "write", "append", "echo"),
+)
 BROAD = ("Exception", "BaseException", "")
 
 
@@ -32,7 +40,8 @@ def _hidden_errors(source: Source) -> Iterator[Hit]:
         for handler in node.handlers:
             if not _is_broad(handler) or _ends(handler) or _is_raised_later(source, handler):
                 continue
-            if trains or (may_train and _does_nothing(handler)):
+            repeats = _goes_on(source, handler) and _is_a_turn(source, node)
+            if trains or (may_train and _does_nothing(handler)) or repeats:
                 yield Hit(handler, "errors of training are caught, and the program goes on")
 
 
@@ -95,6 +104,89 @@ def _may_train(statement: ast.stmt) -> bool:
         if has_word(last_word(owner), *words):
             return True
     return False
+
+
+def _is_a_turn(source: Source, node: ast.Try) -> bool:
+    """Return whether code is one turn of a loop that trains what was made before the loop."""
+    loop = source.parents[node]
+    while not isinstance(loop, (*LOOPS, *FUNCTIONS, ast.Module)):
+        loop = source.parents[loop]
+    made = {written(target) for target, _, _ in assignments(loop)}
+    learners = [one for part in node.body for one in _learners(source, part)]
+    fresh = any(written(one) in made or isinstance(one, ast.Call) for one in learners)
+    return isinstance(loop, LOOPS) and bool(learners) and not fresh
+
+
+def _learners(source: Source, statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yield what a statement trains: x of `result = x.train()`, also in an own function.
+
+    `model.train()` alone switches the layers of a network.
+    """
+    for one in ast.walk(statement):
+        match one:
+            case ast.Call(func=ast.Attribute(value=owner, attr="train"), args=[], keywords=[]):
+                is_used = not isinstance(source.parents[one], ast.Expr)
+                if (is_used or _is_of_rllib(source)) and not _switches(source, one):
+                    yield owner
+            case ast.Call(func=ast.Attribute(value=owner, attr="update" | "learn" | "optimize")):
+                if has_word(last_word(owner), *LEARNERS):
+                    yield owner
+            case ast.Call(args=args) if (own := own_function(source, one)) is not None:
+                inside = [x for part in own.body for x in _trained_in(source, part)]
+                names = [place.arg for place in parameters(own) if place.arg != "self"]
+                given = dict(zip(names, args, strict=False))
+                yield from (given.get(written(x), x) for x in inside)
+            case _:
+                pass
+
+
+def _trained_in(source: Source, statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yield x of each `return x.train()` and `result = x.train()`, not of what is made there."""
+    for one in ast.walk(statement):
+        match one:
+            case ast.Call(func=ast.Attribute(value=owner, attr="train"), args=[], keywords=[]):
+                made = {written(target) for target, _, _ in assignments(source.function_of(one))}
+                if not isinstance(source.parents[one], ast.Expr) and written(owner) not in made:
+                    yield owner
+            case _:
+                pass
+
+
+def _is_of_rllib(source: Source) -> bool:
+    return any(name.startswith("ray.rllib") for name in source.imports.values())
+
+
+def _switches(source: Source, call: ast.Call) -> bool:
+    """Return whether what `net.train()` returns is a network: `net = Net().train()`."""
+    parent = source.parents[call]
+    if isinstance(parent, ast.Attribute):
+        return True
+    return (
+        source.imports_any("torch")
+        and not _is_of_rllib(source)
+        and (not isinstance(parent, ast.Assign | ast.NamedExpr))
+    )
+
+
+def _goes_on(source: Source, handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler only says what happened, and counts what is not tested."""
+    tested = {
+        name
+        for node in source.nodes
+        if isinstance(node, ast.If | ast.While)
+        for name in names_in(node.test)
+    }
+    for one in handler.body:
+        match one:
+            case ast.Pass() | ast.Continue() | ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Expr(value=ast.Call(func=func)) if last_word(func) in SAID:
+                pass
+            case ast.AugAssign(target=target) if written(target) not in tested:
+                pass
+            case _:
+                return False
+    return True
 
 
 def _does_nothing(handler: ast.ExceptHandler) -> bool:
