@@ -61,7 +61,7 @@ def own_function(source: Source, call: ast.Call) -> Function | None:
                 return None
             found = [one for one in _functions(source).get(name, ()) if _is_method(source, one)]
             if written(owner) == "self":
-                inside = source.class_of(call)
+                inside = source.class_of(call.func)
                 found = [one for one in found if source.class_of(one) is inside]
         case _:
             return None

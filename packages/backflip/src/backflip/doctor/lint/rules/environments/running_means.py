@@ -117,10 +117,11 @@ def is_returned(source: Source, scope: Scope, node: ast.AST) -> bool:
     while not isinstance(node, ast.stmt):
         node = source.parents[node]
     names = {written(one) for one in getattr(node, "targets", [])} - {""}
-    names |= {written(node.target)} if isinstance(node, ast.AugAssign) else set()
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        names.add(node.target.id)
     for target, value, _ in assignments(scope):
-        if names & names_in(value):
-            names = names | ({written(target)} - {""})
+        if isinstance(target, ast.Name) and names & names_in(value):
+            names = names | {target.id}
     for one in walk(scope):
         match one:
             case ast.Return(value=ast.Tuple(elts=parts)) if len(parts) > 3:
