@@ -3,6 +3,44 @@
 BAD: dict[str, list[str]] = {
     "L01": [
         """
+import gymnasium as gym
+import random
+from typing import NamedTuple
+class Step(NamedTuple):
+    s: object
+    a: int
+    r: float
+    s2: object
+    ended: bool
+    over: bool
+bag = []
+def collect(env, s):
+    for i in range(100):
+        a = env.action_space.sample()
+        s2, r, ended, cut, _ = env.step(a)
+        bag.append(Step(s, a, r, s2, ended, ended or cut))  # here
+        s = env.reset()[0] if ended or cut else s2
+def learn(q, gamma=0.99):
+    b = Step(*zip(*random.sample(bag, 32)))
+    return b.r + gamma * (1 - b.over) * q(b.s2).max(1)
+""",
+        """
+import gymnasium as gym
+import numpy as np
+ROW = np.dtype(
+    [("o", "f4", 4), ("o2", "f4", 4), ("a", int), ("r", "f4"), ("dead", "?"), ("over", "?")]
+)
+rows = np.zeros(100, dtype=ROW)
+def collect(env, o):
+    for i in range(100):
+        a = env.action_space.sample()
+        o2, r, dead, cut, _ = env.step(a)
+        rows[i] = (o, o2, a, r, dead, dead or cut)  # here
+        o = env.reset()[0] if dead or cut else o2
+def targets(value, gamma=0.99):
+    return rows["r"] + gamma * (1 - rows["over"]) * value(rows["o2"])
+""",
+        """
 import random
 import torch
 def run(env, q, qt, memory):
@@ -451,6 +489,24 @@ last = infos["final_observation"][0]  # here
     ],
     "L03": [
         """
+from gymnasium import Wrapper, make
+class Noop(Wrapper):
+    def reset(self, **kw):
+        o = self.env.reset(**kw)  # here
+        for _ in range(5):
+            o, _, _, _, _ = self.env.step(0)
+        return o, {}
+env = Noop(make("CartPole-v1"))
+""",
+        """
+import gymnasium as gym
+class Clip(gym.Wrapper):
+    def step(self, a):
+        out, r, over, extra = super().step(a)  # here
+        return out, max(-1, min(1, r)), over, False, extra
+env = Clip(gym.make("CartPole-v1"))
+""",
+        """
 import gymnasium as gym
 env = gym.make("CartPole-v1")
 obs = env.reset()  # here
@@ -535,6 +591,41 @@ while True:
 """,
     ],
     "L04": [
+        """
+import gymnasium as gym
+envs = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 4)
+memory = []
+class Store:
+    def __init__(self): self.d = []
+    def write(self, **row):
+        self.d.append(row)
+store = Store()
+x, _ = envs.reset()
+for _ in range(100):
+    u = envs.action_space.sample()
+    y, r, e, c, _ = envs.step(u)
+    store.write(x=x, u=u, r=r, y=y, e=e)  # here
+    x = y
+""",
+        """
+import gymnasium as gym
+import numpy as np
+from collections import deque
+class Bag:
+    def __init__(self): self.rows = deque(maxlen=1000)
+    def keep(self, *cols):
+        for row in zip(*cols):
+            self.rows.append(row)
+mode = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
+envs = gym.make_vec("CartPole-v1", num_envs=4, vector_kwargs=mode)
+bag = Bag()
+x, _ = envs.reset()
+for _ in range(100):
+    u = envs.action_space.sample()
+    y, r, e, c, _ = envs.step(u)
+    bag.keep(x, u, r, y, e)  # here
+    x = y
+""",
         """
 import gymnasium as gym
 envs = gym.make_vec("CartPole-v1", num_envs=4)
@@ -2239,6 +2330,35 @@ def goal(r, s2, over, gamma=0.9):
     ],
     "L11": [
         """
+import gymnasium as gym
+import numpy as np
+class Learner:
+    def __init__(self, n, k):
+        self.rng = np.random.default_rng(0)
+        self.values = np.zeros((n, k))
+    def decide(self, s, share):
+        if self.rng.random() < share:
+            return int(self.rng.integers(4))
+        return int(self.values[s].max().clip(0, 3))  # here
+def play(env, who):
+    s, _ = env.reset()
+    for _ in range(100):
+        s, r, term, trunc, _ = env.step(who.decide(s, 0.1))
+play(gym.make("Taxi-v3"), Learner(500, 6))
+""",
+        """
+import gymnasium as gym
+import numpy as np
+env = gym.make("FrozenLake-v1")
+table = np.zeros((16, 4))
+def pick(row, n):
+    return max(0, min(int(np.max(row)), n - 1))  # here
+s, _ = env.reset()
+for _ in range(100):
+    move = pick(table[s], 4)
+    s, r, term, trunc, _ = env.step(move)
+""",
+        """
 import numpy as np
 class Agent:
     def get_action(self, obs):
@@ -2350,6 +2470,46 @@ def play(net, env, theta, s):
 """,
     ],
     "L12": [
+        """
+import gymnasium as gym
+import random
+class Agent:
+    def __init__(self, n, p=0.9):
+        self.n, self.p = n, p
+    def act(self, s):
+        explore = random.random() <= self.p
+        if explore:
+            return random.randrange(self.n)
+        return self.best(s)
+    def best(self, s): return 0
+    def cool(self):  # here
+        self.p *= 0.995
+env = gym.make("CartPole-v1")
+agent = Agent(2)
+s, _ = env.reset()
+for _ in range(10):
+    s, r, term, trunc, _ = env.step(agent.act(s))
+""",
+        """
+import gymnasium as gym
+from dataclasses import dataclass
+import numpy as np
+@dataclass
+class Curiosity:
+    share: float = 1.0
+    floor: float = 0.05
+    def tick(self):  # here
+        self.share = max(self.floor, self.share - 1e-4)
+    def wants(self, rng):
+        return rng.random() < self.share
+rng = np.random.default_rng(0)
+env = gym.make("CartPole-v1")
+c = Curiosity()
+s, _ = env.reset()
+for _ in range(10):
+    a = env.action_space.sample() if c.wants(rng) else 0
+    s, r, term, trunc, _ = env.step(a)
+""",
         """
 import numpy as np
 EPSILON = 0.1
@@ -3013,6 +3173,50 @@ v = make_atari_env(Cfg.game, n_envs=4, wrapper_kwargs=Cfg.atari)  # here
     "L17": [
         """
 import numpy as np
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Conv2d(4, 16, 8)
+    def forward(self, pixels):
+        return self.body((pixels - 127) / 127.0)  # here
+store = np.zeros((1000, 4, 84, 84), dtype=np.uint8)
+reward = torch.zeros(1000, dtype=torch.float32)
+def learn(net):
+    i = np.random.randint(0, 1000, 32)
+    x = torch.from_numpy(store[i])
+    r = torch.as_tensor(reward[i], dtype=torch.float32)
+    return (net(x).sum() - r.sum()) ** 2
+""",
+        """
+import gymnasium as gym
+import numpy as np
+def crop(f):
+    return np.ascontiguousarray(f[30:190, :, 1])
+def features(f, last):
+    small = crop(f)
+    return (small - last).ravel(), small  # here
+env = gym.make("PongNoFrameskip-v4")
+f, _ = env.reset()
+last = crop(f)
+while True:
+    x, last = features(f, last)
+    f, r, term, trunc, _ = env.step(0)
+""",
+        """
+import gymnasium as gym
+import numpy as np
+env = gym.make("ALE/Breakout-v5", obs_type="grayscale")
+before, _ = env.reset()
+for _ in range(1000):
+    now, r, term, trunc, _ = env.step(env.action_space.sample())
+    moved = now[::2, ::2] - before[::2, ::2]  # here
+    before = now
+    x = moved.astype(np.float32)
+""",
+        """
+import numpy as np
 def difference(frame, last):
     now = frame.astype(np.uint8)
     before = np.array(last, dtype="uint8")
@@ -3208,6 +3412,28 @@ venv = DummyVecEnv([functools.partial(new, r, 11) for r in range(8)])
 """,
     ],
     "L19": [
+        """
+import jax
+import jax.numpy as jnp
+NUM, LEN = 8192, 32
+def update(state):
+    return {"step": state["step"] + jnp.int32(NUM * LEN)}
+state = {"step": jnp.array(0, jnp.int32)}  # here
+for k in range(50_000):
+    state = update(state)
+""",
+        """
+import jax
+import jax.numpy as jnp
+ENVS, LENGTH, ROUNDS = 16384, 64, 10_000
+def one(carry, _):
+    params, frames = carry
+    frames = frames + ENVS * LENGTH
+    return (params, frames), None
+def train(params):
+    frames = jnp.int32(0)  # here
+    return jax.lax.scan(one, (params, frames), None, length=ROUNDS)
+""",
         """
 import jax
 def draw(key):
@@ -4822,6 +5048,45 @@ def make(envs):
 GOOD: dict[str, list[str]] = {
     "L01": [
         """
+import gymnasium as gym
+import random
+from typing import NamedTuple
+class Step(NamedTuple):
+    s: object
+    a: int
+    r: float
+    s2: object
+    ended: bool
+    over: bool
+bag = []
+def collect(env, s):
+    for i in range(100):
+        a = env.action_space.sample()
+        s2, r, ended, cut, _ = env.step(a)
+        bag.append(Step(s, a, r, s2, ended, ended or cut))
+        s = env.reset()[0] if ended or cut else s2
+def learn(q, gamma=0.99):
+    b = Step(*zip(*random.sample(bag, 32)))
+    pause = [over and not ended for over, ended in zip(b.over, b.ended)]
+    return b.r + gamma * pause * b.s2 if any(pause) else b.r + gamma * (1 - b.over) * q(b.s2).max(1)
+""",
+        """
+import gymnasium as gym
+import numpy as np
+ROW = np.dtype(
+    [("o", "f4", 4), ("o2", "f4", 4), ("a", int), ("r", "f4"), ("dead", "?"), ("over", "?")]
+)
+rows = np.zeros(100, dtype=ROW)
+def collect(env, o):
+    for i in range(100):
+        a = env.action_space.sample()
+        o2, r, dead, cut, _ = env.step(a)
+        rows[i] = (o, o2, a, r, dead, dead or cut)
+        o = env.reset()[0] if dead or cut else o2
+def targets(value, gamma=0.99):
+    return rows["r"] + gamma * (1 - rows["dead"]) * value(rows["o2"])
+""",
+        """
 import numpy as np
 class Walk:
     def step(self, action):
@@ -5235,6 +5500,16 @@ else:
     ],
     "L03": [
         """
+from gymnasium import Wrapper, make
+class Noop(Wrapper):
+    def reset(self, **kw):
+        pair = self.env.reset(**kw)
+        if self.spec:
+            return pair
+        return self.observation_space.sample(), {}
+env = Noop(make("CartPole-v1"))
+""",
+        """
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv
 env = gym.make("CartPole-v1")
@@ -5308,6 +5583,28 @@ both = env.reset() if over else (first[0], {})
 """,
     ],
     "L04": [
+        """
+import gymnasium as gym
+import numpy as np
+from collections import deque
+class Bag:
+    def __init__(self): self.rows = deque(maxlen=1000)
+    def keep(self, *cols):
+        for row in zip(*cols):
+            self.rows.append(row)
+mode = {"autoreset_mode": gym.vector.AutoresetMode.SAME_STEP}
+envs = gym.make_vec("CartPole-v1", num_envs=4, vector_kwargs=mode)
+bag = Bag()
+x, _ = envs.reset()
+for _ in range(100):
+    u = envs.action_space.sample()
+    y, r, e, c, info = envs.step(u)
+    last = y.copy()
+    for i in np.flatnonzero(e | c):
+        last[i] = info["final_obs"][i]
+    bag.keep(x, u, r, last, e)
+    x = y
+""",
         """
 import gymnasium as gym
 envs = gym.vector.SyncVectorEnv([])
@@ -6979,6 +7276,23 @@ def bonus(r, s, weight):
     ],
     "L11": [
         """
+import gymnasium as gym
+import numpy as np
+class Learner:
+    def __init__(self, n, k):
+        self.rng = np.random.default_rng(0)
+        self.values = np.zeros((n, k))
+    def decide(self, s, share):
+        if self.rng.random() < share:
+            return int(self.rng.integers(4))
+        return int(self.values[s].argmax().clip(0, 3))
+def play(env, who):
+    s, _ = env.reset()
+    for _ in range(100):
+        s, r, term, trunc, _ = env.step(who.decide(s, 0.1))
+play(gym.make("Taxi-v3"), Learner(500, 6))
+""",
+        """
 def commonest(freq_table):
     action = max(freq_table)
     return action
@@ -7057,6 +7371,47 @@ def play(net, env, theta, s):
 """,
     ],
     "L12": [
+        """
+import gymnasium as gym
+import random
+class Agent:
+    def __init__(self, n, p=0.9):
+        self.n, self.p = n, p
+    def act(self, s):
+        explore = random.random() <= self.p
+        if explore:
+            return random.randrange(self.n)
+        return self.best(s)
+    def best(self, s): return 0
+    def cool(self):
+        self.p *= 0.995
+env = gym.make("CartPole-v1")
+agent = Agent(2)
+s, _ = env.reset()
+for _ in range(10):
+    s, r, term, trunc, _ = env.step(agent.act(s))
+    agent.cool()
+""",
+        """
+import gymnasium as gym
+from dataclasses import dataclass
+import numpy as np
+@dataclass
+class Curiosity:
+    share: float = 1.0
+    floor: float = 0.05
+    def tick(self):
+        self.share = max(self.floor, self.share - 1e-4)
+    def wants(self, rng):
+        return rng.random() < self.share
+rng = np.random.default_rng(0)
+env = gym.make("CartPole-v1")
+c = Curiosity(share=0.05)
+s, _ = env.reset()
+for _ in range(10):
+    a = env.action_space.sample() if c.wants(rng) else 0
+    s, r, term, trunc, _ = env.step(a)
+""",
         """
 import numpy as np
 EPSILON = 0.9
@@ -7655,6 +8010,36 @@ e = make_atari_env("PongNoFrameskip-v4", wrapper_kwargs=dict(frame_skip=4))
     "L17": [
         """
 import numpy as np
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Conv2d(4, 16, 8)
+    def forward(self, pixels):
+        return self.body((pixels - 127) / 127.0)
+store = np.zeros((1000, 4, 84, 84), dtype=np.uint8)
+reward = torch.zeros(1000, dtype=torch.float32)
+def learn(net):
+    i = np.random.randint(0, 1000, 32)
+    x = torch.from_numpy(store[i]).float()
+    r = torch.as_tensor(reward[i], dtype=torch.float32)
+    return (net(x).sum() - r.sum()) ** 2
+""",
+        """
+import gymnasium as gym
+import numpy as np
+env = gym.make("ALE/Breakout-v5", obs_type="grayscale")
+before, _ = env.reset()
+for _ in range(1000):
+    now, r, term, trunc, _ = env.step(env.action_space.sample())
+    now = now.astype(np.int16)
+    moved = now[::2, ::2] - before[::2, ::2]
+    before = now
+    x = moved.astype(np.float32)
+""",
+        """
+import numpy as np
 def difference(frame, last):
     now = frame.astype(np.float32)
     return now - last.astype(np.uint8)
@@ -7890,6 +8275,18 @@ more = gym.vector.SyncVectorEnv([lambda: make(f"Level{i}-v0", 3) for i in range(
 """,
     ],
     "L19": [
+        """
+import jax
+import jax.numpy as jnp
+ENVS, LENGTH, ROUNDS = 16384, 64, 1_000
+def one(carry, _):
+    params, frames = carry
+    frames = frames + ENVS * LENGTH
+    return (params, frames), None
+def train(params):
+    frames = jnp.int32(0)
+    return jax.lax.scan(one, (params, frames), None, length=ROUNDS)
+""",
         """
 import jax
 def branches(key, noisy, keys, other_keys):

@@ -32,11 +32,13 @@ class EndFlow:
         names: of each scope.
         words: keys of dictionaries, fields, and attributes.
         places: (size, place) in tuples and in arguments of calls.
+        alone: follow `terminated` by itself instead, and whatever is called so.
         flags: the names of terminations and truncations in each scope.
         own: the functions of the program by name, and those that make objects by their class.
     """
 
     source: Source
+    alone: bool = False
     names: dict[Scope, set[str]] = field(default_factory=dict)
     words: set[str] = field(default_factory=set)
     places: set[tuple[int, int]] = field(default_factory=set)
@@ -61,7 +63,7 @@ class EndFlow:
     def holds(self, scope: Scope, node: ast.expr) -> bool:
         """Return whether an expression is an end, or 1 - it, in any type and at any place."""
         plain = unconverted(node)
-        if self.flags[scope].joins(plain):
+        if self._begins(scope, plain):
             return True
         match plain:
             case ast.Subscript(value=inner, slice=ast.Constant(value=str() as key)):
@@ -85,6 +87,50 @@ class EndFlow:
                 return name in self.names[self.source.home(plain, name)]
             case _:
                 return False
+
+    def _begins(self, scope: Scope, node: ast.expr) -> bool:
+        """Return whether an expression is an end by itself, and not by what it comes from."""
+        if not self.alone:
+            return self.flags[scope].joins(node)
+        word = last_word(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+        key = node.slice if isinstance(node, ast.Subscript) else None
+        texts = _texts([key])
+        is_named = any(one.startswith("term") for one in (word, *texts))
+        return is_named or written(node) in self.flags[scope].ended - {""}
+
+    def is_read(self) -> bool:
+        """Return whether the program does more with an end than to keep it, or to join it."""
+        return any(
+            isinstance(node, ast.expr)
+            and isinstance(getattr(node, "ctx", None) or ast.Load(), ast.Load)
+            and self.holds(scope, node)
+            and not self._is_kept(scope, node)
+            for node in self.source.nodes
+            for scope in [self.source.function_of(node)]
+        )
+
+    def _is_kept(self, scope: Scope, node: ast.expr) -> bool:
+        """Return whether an end only goes into a container, a name, or an own function."""
+        parent = self.source.parents[node]
+        if isinstance(parent, ast.expr) and (
+            self.holds(scope, parent) or self.flags[scope].joins(parent)
+        ):
+            return True
+        if isinstance(parent, ast.keyword):
+            parent = self.source.parents[parent]
+        match parent:
+            case ast.Call(func=func) if func is not node:
+                called = written(func).rpartition(".")[2]
+                own = called in self.own or bool(_fields(self.source, called))
+                return own or last_word(func) in KEEPING
+            case ast.Attribute(attr=attr):
+                return attr in KEEPING
+            case ast.Subscript(value=inner, ctx=ast.Store()):
+                return inner is node
+            case ast.Tuple() | ast.List() | ast.Dict() | ast.Return():
+                return True
+            case _:
+                return isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr)
 
     def _follow(self, scope: Scope) -> None:
         for target, value, _ in assignments(scope):
@@ -150,7 +196,11 @@ class EndFlow:
             self.places |= {(size, i) for i, one in enumerate(parts) if self.holds(scope, one)}
 
     def _name_places(self, parts: list[ast.expr]) -> None:
-        """Note the key at the place of an end, in the keys of a buffer: `("obs", ..., "end")`."""
+        """Note the key at the place of an end, in the keys of a buffer: `("obs", ..., "end")`.
+
+        So name the fields of a structured array: `[("obs", "f4"), ..., ("end", "f4")]`.
+        """
+        parts = [one.elts[0] if isinstance(one, ast.Tuple) and one.elts else one for one in parts]
         if len(parts) > FEWEST and len(_texts(parts)) == len(parts):
             for place, one in enumerate(parts):
                 if (len(parts), place) in self.places:

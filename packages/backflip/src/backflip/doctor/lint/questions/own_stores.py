@@ -53,8 +53,11 @@ def _storing_functions(source: Source) -> set[str]:
 
 
 def _stores_parameters(function: Function) -> bool:
+    """Return whether a function keeps four of its parameters, or all of `*parts` or `**parts`."""
     given = {one.arg for one in parameters(function)} - {"self", "cls"}
-    return len(given & _kept_names(function)) >= FEWEST
+    many = {one.arg for one in (function.args.vararg, function.args.kwarg) if one is not None}
+    kept = _kept_names(function)
+    return len(given & kept) >= FEWEST or bool(many & kept)
 
 
 def _kept_names(scope: Scope) -> set[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from backflip.doctor.lint.questions.values import value_of
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.acting.idle_decays import idle_decays
 from backflip.doctor.lint.rules.acting.rising_shares import rising_shares
 from backflip.doctor.lint.rules.acting.still_epsilons import (
     greedy_shares,
@@ -36,7 +37,7 @@ def _epsilons(source: Source) -> Iterator[Hit]:
     known = {getattr(hit.node, "lineno", 0) for hit in rising}
     yield from rising
     yield from (hit for hit in rising_shares(source) if getattr(hit.node, "lineno", 0) not in known)
-    yield from still_epsilons(source)
+    yield from list(still_epsilons(source)) or idle_decays(source)
 
 
 def _growing_epsilon(source: Source) -> Iterator[Hit]:

@@ -11,6 +11,7 @@ from backflip.doctor.lint.source import (
     Function,
     Source,
     argument,
+    arguments,
     assignments,
     has_word,
     last_word,
@@ -29,8 +30,15 @@ WRAPPERS = ("jit", "filter_jit", "vmap", "function", "compile")
 PLACES = ("where", "argwhere", "nonzero", "flatnonzero", "argmax", "argsort", "arange", "range")
 PACKAGES = ("numpy", "jax", "torch", "tensorflow")
 BOUNDS = ("space", "high", "bound", "limit", "legal", "valid", "avail")  # actions by themselves
-SAME = ("squeeze", "reshape", "flatten", "ravel", "view", "detach", "copy", "tolist")
-SAME_OF = ("squeeze", "device_get", "int32", "int64", "stop_gradient")
+BOUNDING = ("clip", "clamp", "minimum", "min", "max")
+SAME = (
+    *("squeeze", "reshape", "flatten", "ravel", "view", "detach", "copy", "tolist"),
+    *("clip", "clamp", "round"),
+)
+SAME_OF = (
+    *("squeeze", "device_get", "int32", "int64", "stop_gradient"),
+    *("clip", "clamp", "minimum", "round", "rint", "floor"),
+)
 UNKNOWN = -1_000  # a place in a tuple, or an index, that is not known
 
 
@@ -84,6 +92,8 @@ class _Followed:
             yield plain, place
             return
         match node:
+            case ast.Call(func=func) if last_word(func) in BOUNDING and _bounds_a_number(node):
+                return
             case ast.Name():
                 yield from self._assigned(node, place)
             case ast.Attribute(value=inner, attr="values"):
@@ -103,8 +113,12 @@ class _Followed:
                 yield left, place
             case ast.NamedExpr(value=value):
                 yield value, place
-            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in SAME:
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if (
+                attr in SAME and not self._is_package(inner)
+            ):
                 yield inner, place
+            case ast.Call(func=ast.Name(id="min" | "max"), args=[_, _] as sides):  # bounded
+                yield from ((one, place) for one in sides)
             case ast.Call(func=func, args=[inner, *_]) if last_word(func) in SAME_OF:
                 yield inner, place
             case ast.Call():
@@ -150,10 +164,12 @@ class _Followed:
                 return found[0] if len(found) == 1 and not values else None
             case ast.Attribute(value=owner, attr=name):
                 found = [one for one in self._named(name) if self._is_method(one)]
-                is_package = written(owner).partition(".")[0] in self._source.imports
-                return found[0] if len(found) == 1 and not is_package else None
+                return found[0] if len(found) == 1 and not self._is_package(owner) else None
             case _:
                 return None
+
+    def _is_package(self, owner: ast.expr) -> bool:
+        return written(owner).partition(".")[0] in self._source.imports
 
     def _named(self, name: str) -> list[Function]:
         scopes = self._source.scopes
@@ -189,6 +205,12 @@ class _Followed:
         name = self._source.dotted(call.func)
         known = name.partition(".")[0] in PACKAGES
         return name.startswith("torch.") if known else self._source.imports_any("torch")
+
+
+def _bounds_a_number(call: ast.Call) -> bool:
+    """Return whether a bound is such as -1 or 1.0: then the action is no whole number."""
+    values = [one for one in arguments(call) if number(one) is not None]
+    return any("." in ast.unparse(one) or (number(one) or 0) < 0 for one in values)
 
 
 def _is_no_value(node: ast.expr) -> bool:

@@ -124,12 +124,13 @@ def _compared(test: ast.expr) -> tuple[ast.expr | None, bool]:
             small, large = right, left
         case _:
             return None, False
-    if _is_uniform(small):
+    if is_uniform(small):
         return large, True
-    return (small, False) if _is_uniform(large) else (None, False)
+    return (small, False) if is_uniform(large) else (None, False)
 
 
-def _is_uniform(node: ast.expr) -> bool:
+def is_uniform(node: ast.expr) -> bool:
+    """Return whether a value is a random number between 0 and 1, or a row of those."""
     plain = unconverted(node)
     plain = plain.value if isinstance(plain, ast.Subscript) else plain
     return isinstance(plain, ast.Call) and last_word(plain.func) in UNIFORM
@@ -140,7 +141,7 @@ def _only_value(source: Source, last: str) -> float | None:
 
     What a function sets that nothing calls does not count.
     """
-    idle = {id(scope) for scope in source.scopes if _is_never_called(source, scope)}
+    idle = {id(scope) for scope in source.scopes if is_never_called(source, scope)}
     stores = [
         node
         for node in source.nodes
@@ -160,7 +161,7 @@ def _only_value(source: Source, last: str) -> float | None:
     return set_here[0] if only and _is_passed_on(source, last) else None
 
 
-def _is_never_called(source: Source, scope: Scope) -> bool:
+def is_never_called(source: Source, scope: Scope) -> bool:
     """Return whether a method of a class that is used here has a name that nothing mentions."""
     inside = source.class_of(scope) if isinstance(scope, FUNCTIONS) else None
     if inside is None or isinstance(scope, ast.Module) or scope.name.startswith("__"):

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 
 from backflip.doctor.lint.rule import Hit, Rule
+from backflip.doctor.lint.rules.environments.byte_inputs import byte_inputs
+from backflip.doctor.lint.rules.environments.game_frames import game_frames
 from backflip.doctor.lint.rules.environments.late_casts import late_casts
 from backflip.doctor.lint.source import (
     LONGEST_CHAIN,
@@ -18,6 +20,8 @@ from backflip.doctor.lint.source import (
 
 def _wrapping_bytes(source: Source) -> Iterator[Hit]:
     yield from late_casts(source)
+    yield from game_frames(source)
+    yield from byte_inputs(source)
     attributes: dict[ast.ClassDef | None, list[tuple[str, ast.expr]]] = {}
     for scope in source.scopes:
         kept = attributes.setdefault(source.class_of(scope), [])

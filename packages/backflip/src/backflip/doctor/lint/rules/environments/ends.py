@@ -28,9 +28,10 @@ KEEPS_LAST = (
     "real_next_obs",
 )
 BUFFERS = ("buf", "replay", "memory", "transitions", "ring")
+ROWS = ("dict", "zip")
 VECTORS = ("SyncVectorEnv", "AsyncVectorEnv", "make_vec")
 SEEN = "the replay gets the observation after the reset as the successor of the last"
-STORES = ("add", "push", "append", "store", "add_batch", "insert")
+STORES = ("add", "push", "append", "store", "add_batch", "insert", "extend")
 
 
 def _final_keys(source: Source) -> Iterator[Hit]:
@@ -154,11 +155,22 @@ def _stored_rows(
     """
     for call, _ in source.calls(scope):
         if stores(call) or calls_a_store(source, call):
-            yield call, stored_by(call)
+            yield call, _parts_of_row(call)
     before = {written(t) for t, value, _ in assignments(scope) if written(value) in after}
     for last, parts in rows_written(scope):
         if before & {written(unconverted(one)) for one in parts}:
             yield last, parts
+
+
+def _parts_of_row(call: ast.Call) -> list[ast.expr]:
+    """Return what a call stores, also in a dict, an own row, or as `zip(obs, actions)`."""
+    match arguments(call):
+        case [ast.Dict(values=parts)]:
+            return parts
+        case [ast.Call(func=ast.Name(id=name)) as row] if name[0].isupper() or name in ROWS:
+            return arguments(row)
+        case _:
+            return stored_by(call)
 
 
 def _rows_of_sb3(source: Source) -> Iterator[Hit]:

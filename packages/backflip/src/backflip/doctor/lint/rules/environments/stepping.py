@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from backflip.doctor.lint.questions.values import given_for
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
+    FUNCTIONS,
     MADE_FROM,
     Function,
     Scope,
@@ -21,6 +22,9 @@ from backflip.doctor.lint.source import (
 Key = tuple[Scope, str]  # a name, and where it belongs
 
 PASSED = ("print", "append", "len", "isinstance", "type")  # functions of pairs, too
+PAIR = {"reset": 2}
+NEW = {"step": 5, **PAIR}  # values that methods return since 0.26
+WRAPPERS = tuple(f"gymnasium.{kind}Wrapper" for kind in ("", "Observation", "Reward", "Action"))
 MAKERS = ("gymnasium.make", "gymnasium.make_vec", "gymnasium.vector.", "gymnasium.wrappers.")
 
 
@@ -35,8 +39,10 @@ def _old_interface(source: Source) -> Iterator[Hit]:
                 case (
                     ast.Tuple(elts=[_, _, _, _] as names),
                     ast.Call(func=ast.Attribute(value=env, attr="step")),
-                ) if _key(source, env) in made and not _takes_the_rest(names):
-                    yield Hit(statement, f"`{written(env)}.step` returns five values, not four")
+                ) if (
+                    _key(source, env) in made or _is_inside_new(source, env, NEW)
+                ) and not _takes_the_rest(names):
+                    yield Hit(statement, f"`{ast.unparse(env)}.step` returns five values, not four")
                 case (
                     ast.Tuple(elts=[_, _, _, _] as names),
                     ast.Name(id=result),
@@ -45,8 +51,11 @@ def _old_interface(source: Source) -> Iterator[Hit]:
                 case (
                     ast.Name() | ast.Attribute(),
                     ast.Call(func=ast.Attribute(value=env, attr="reset")),
-                ) if _key(source, env) in made and _is_used_as_observation(scope, target):
-                    seen = f"`{written(env)}.reset` returns an observation and a dictionary"
+                ) if (
+                    _key(source, env) in made
+                    or (_is_inside_new(source, env, PAIR) and not _is_returned(scope, target))
+                ) and _is_used_as_observation(scope, target):
+                    seen = f"`{ast.unparse(env)}.reset` returns an observation and a dictionary"
                     yield Hit(statement, seen)
                 case (
                     ast.Name() | ast.Attribute() as held,
@@ -63,6 +72,30 @@ def _old_interface(source: Source) -> Iterator[Hit]:
         if given and _becomes_a_state(source, call):
             yield Hit(call, "what `reset` returns, a pair, is made an array")
     yield from _whole_resets(source, made)
+
+
+def _is_inside_new(source: Source, env: ast.expr, sizes: dict[str, int]) -> bool:
+    """Return whether a value is the environment inside of a wrapper that has the new interface.
+
+    One of its methods itself returns as many values as `sizes` says.
+    """
+    body = source.class_of(env)
+    if body is None or (written(env) != "self.env" and made_by(env) != "super"):
+        return False
+    return any(source.dotted(one) in WRAPPERS for one in body.bases) and any(
+        isinstance(one, ast.Return)
+        and isinstance(one.value, ast.Tuple)
+        and len(one.value.elts) == sizes.get(method.name)
+        for method in body.body
+        if isinstance(method, FUNCTIONS)
+        for one in walk(method)
+    )
+
+
+def _is_returned(scope: Scope, target: ast.expr) -> bool:
+    """Return whether a function returns a name as it is."""
+    returned = (one.value for one in walk(scope) if isinstance(one, ast.Return) and one.value)
+    return written(target) in map(written, returned)
 
 
 def _whole_resets(source: Source, made: set[Key]) -> Iterator[Hit]:

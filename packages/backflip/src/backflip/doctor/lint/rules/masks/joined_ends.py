@@ -40,7 +40,7 @@ def joined_ends(source: Source) -> Iterator[Hit]:
     """
     if source.imports_any(*DATA) or not any(map(discounts, _targets(source))):
         return
-    joined = _joined(source)
+    joined = _joined(source, set()) or _joined(source, _kept_for_nothing(source))
     if joined is None:
         return
     flow = EndFlow(source)
@@ -53,10 +53,13 @@ def _targets(source: Source) -> Iterator[ast.stmt]:
     return (one for scope in source.scopes for one in statements(scope))
 
 
-def _joined(source: Source) -> ast.expr | None:
-    """Return where a program joins ends, and keeps that; None if it uses one of them alone."""
+def _joined(source: Source, idle: set[ast.AST]) -> ast.expr | None:
+    """Return where a program joins ends, and keeps that; None if it uses one of them alone.
+
+    Uses in `idle` do not count.
+    """
     found: list[ast.expr] = []
-    known = set[ast.AST]()
+    known = set(idle)
     for scope in source.scopes:
         if getattr(scope, "name", "") == "step":
             known |= set(ast.walk(scope))
@@ -72,6 +75,19 @@ def _joined(source: Source) -> ast.expr | None:
         found += [one for one in whole if steps and not _is_tested(source, one)]
     names_one = any(_says_cut(node) for node in source.nodes if node not in known)
     return None if names_one or not found else min(found, key=lambda one: one.lineno)
+
+
+def _kept_for_nothing(source: Source) -> set[ast.AST]:
+    """Return where `terminated` alone is stored, if nothing in the program reads it there."""
+    flow = EndFlow(source, alone=True)
+    if flow.is_read():
+        return set()
+    return {
+        node
+        for scope in source.scopes
+        for node in walk(scope)
+        if isinstance(node, ast.Name) and flow.holds(scope, node)
+    }
 
 
 def _steps(scope: Scope) -> Iterator[bool]:

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from backflip.doctor.lint.questions.arithmetic import value_with
 from backflip.doctor.lint.questions.values import defaults, parsed
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
@@ -13,6 +14,7 @@ from backflip.doctor.lint.source import (
     assignments,
     has_word,
     last_word,
+    names_in,
     number,
 )
 
@@ -43,14 +45,58 @@ def narrow_counters(source: Source) -> Iterator[Hit]:
         for target, value, _ in assignments(body)
     ]
     grown |= {one.name for one in (*assigned, *fields) if _adds_to(one)}
-    is_long = _has_large_number(source)
+    changes = [one.value for one in (*assigned, *fields)]
+    is_long = _has_large_number(source) or any(_is_long_loop(source, one) for one in changes)
+    reported = set[str]()
     for place, (name, value) in enumerate((*assigned, *fields)):
         kind = _narrow_number(source, value)
         is_used = kind and name in grown and has_word(name, *COUNTED)
         is_wide_enough = kind.startswith("jax") or place >= len(assigned)
-        if is_used and (is_long or not is_wide_enough):
+        is_known = isinstance(value, ast.BinOp) and name in reported
+        if is_used and (is_long or not is_wide_enough) and not is_known:
+            reported.add(name)
             seen = f"`{name}` counts in {kind.rpartition('.')[2]}"
             yield Hit(value, f"{seen}, and is negative beyond its largest number")
+
+
+def _is_long_loop(source: Source, value: ast.expr) -> bool:
+    """Return whether `frames + n` is computed by a function so often that frames pass 2^31."""
+    match value:
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if has_word(
+            f"{_read(left)} {_read(right)}", *COUNTED
+        ):
+            added = max(_computed(source, left), _computed(source, right))
+            name = getattr(source.function_of(value), "name", "")
+            return added > 1 and added * _turns(source, name) > LARGEST
+        case _:
+            return False
+
+
+def _turns(source: Source, name: str) -> float:
+    """Return how often a loop of the program, or `scan`, runs a function; 0 if not known."""
+    found = [0.0]
+    for node in source.nodes:
+        match node:
+            case ast.For(iter=ast.Call(args=[*_, length]) as over) if last_word(over.func) in (
+                "range",
+                "trange",
+            ) and name in names_in(node):
+                found.append(_computed(source, length))
+            case ast.Call(func=func, args=[ast.Name(id=one), *_]) if (
+                one == name and last_word(func) == "scan"
+            ):
+                length = argument(node, "length", 3)
+                found += [] if length is None else [_computed(source, length)]
+            case _:
+                pass
+    return max(found)
+
+
+def _computed(source: Source, value: ast.expr) -> float:
+    """Return the number that a value is, also by constants and in another type; 0 for others."""
+    if isinstance(value, ast.Call) and last_word(value.func) in (*NARROW, *MADE) and value.args:
+        value = value.args[0]
+    return value_with(source, value, {}) or 0.0
 
 
 def _fields(source: Source) -> Iterator[Set]:
@@ -114,6 +160,10 @@ def _narrow_number(source: Source, value: ast.expr) -> str:
             return "" if default is None else _narrow_number(source, default)
         case ast.Call(func=func, args=[ast.Constant()]) if last_word(func) in NARROW:
             return source.dotted(func)
+        case ast.BinOp(
+            left=ast.Name() | ast.Attribute(), op=ast.Add(), right=ast.Call(func=func)
+        ) if last_word(func) in NARROW and source.dotted(func).startswith("jax"):
+            return source.dotted(func)  # of no array with more bits
         case ast.Call(func=func, args=[first, *_]) if last_word(func) in MADE:
             kind = argument(value, "dtype", 1)
             one = number(first) is not None or (isinstance(first, ast.Tuple) and not first.elts)
@@ -130,7 +180,19 @@ def _has_large_number(source: Source) -> bool:
     values = [value for body in source.bodies for _, value, _ in assignments(body)]
     values += [value for _, value in parsed(source)]
     values += [value for name, value in _given(source) if has_word(name, *COUNTED)]
-    return any((number(one) or 0) > LARGEST for one in values)
+    products = [
+        value
+        for body in source.bodies
+        for target, value, _ in assignments(body)
+        if has_word(last_word(target), *COUNTED) and _has_product(value)
+    ]
+    return any((number(one) or 0) > LARGEST for one in values) or any(
+        _computed(source, one) > LARGEST for one in products
+    )
+
+
+def _has_product(value: ast.expr) -> bool:
+    return any(isinstance(one, ast.Mult | ast.Pow) for one in ast.walk(value))
 
 
 def _given(source: Source) -> Iterator[tuple[str, ast.expr]]:
