@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from backflip.doctor.lint.questions.values import given_for, number_at
+from backflip.doctor.lint.questions.records import number_at
+from backflip.doctor.lint.questions.values import given_for
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.rules.acting.still_epsilons import (
     LARGE,
