@@ -305,7 +305,7 @@ RULES = (
     Rule(
         "L18",
         "random numbers that seeds do not control",
-        "Environments or workers with one seed collect the same episodes: a batch has a part of the "
+        "Environments or workers with one seed collect the same episodes: a batch has part of the "
         "data. Environments that use global generators cannot be repeated.",
         "Give environment i the seed `seed + i`; draw from `self.np_random` after "
         "`super().reset(seed=seed)`.",
