@@ -122,6 +122,18 @@ def test_what_is_no_probability_is_refused(text: str) -> None:
         share_of(text)
 
 
+def test_outcomes_of_late_forecasts_do_not_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = begin(tmp_path)
+    finish(writer)
+    for words in (["--surprise", "70%"], ["--outcome", "worked"], []):
+        run = [writer.run.short] if words else []
+        assert main(["premortem", "--home", str(tmp_path), *run, *words]) == 0
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert said.startswith("no forecast counts yet")
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def call(*words: str, status: int = 0) -> str:
         assert main(["premortem", "--home", str(tmp_path), *words]) == status

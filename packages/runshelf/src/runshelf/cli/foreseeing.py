@@ -267,6 +267,8 @@ def _over_time(found: "Sequence[Premortem]") -> list[dict[str, Any]]:
 
 def _scores_in_words(scores: dict[str, float | None], found: "Sequence[Premortem]") -> str:
     known = sum(one.is_scored for one in found)
+    if not known and any(one.has_outcome for one in found):
+        return "no forecast counts yet: each with an outcome was written after its run had ended"
     if not known:
         return "no outcome is known yet: premortem RUN --outcome"
     history = [f"{one['brier']:.2f}" for one in _over_time(found)][-10:]
