@@ -1152,6 +1152,16 @@ def update(opt, steps):
     total.backward()
     opt.step()
 """,
+        """
+import torch
+def learn(judge, batch, discount):
+    optimiser = torch.optim.Adam(judge.parameters())
+    aim = batch.pay + discount * batch.going * judge(batch.after)  # here
+    loss = (judge(batch.seen) - aim).pow(2).mean()
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+""",
     ],
     "L06": [
         """
@@ -2670,6 +2680,20 @@ class Agent:
         greedy = max(0.1, 1.0 - self.steps / 5e4)  # here
         return int(self.q(obs).argmax()) if np.random.rand() < greedy else np.random.randint(4)
 """,
+        """
+import math
+import random
+END, START, DECAY = 0.05, 0.9, 1_000
+def chance(step):
+    return END + (START - END) * math.exp(step / DECAY)  # here
+def run(env, q, obs):
+    for step in range(100_000):
+        if random.random() < chance(step):
+            action = env.action_space.sample()
+        else:
+            action = int(q(obs).argmax())
+        obs, *_ = env.step(action)
+""",
     ],
     "L13": [
         """
@@ -3177,6 +3201,15 @@ class Cfg:
     game = "PongDeterministic-v4"
     atari = dict(terminal_on_life_loss=False, noop_max=30)
 v = make_atari_env(Cfg.game, n_envs=4, wrapper_kwargs=Cfg.atari)  # here
+""",
+        """
+import gymnasium as gym
+from stable_baselines3.common.atari_wrappers import AtariWrapper, MaxAndSkipEnv, NoopResetEnv
+def made():
+    env = gym.make("QbertNoFrameskip-v4")
+    env = NoopResetEnv(env, noop_max=30)
+    env = MaxAndSkipEnv(env, skip=4)
+    return AtariWrapper(env)  # here
 """,
     ],
     "L17": [
@@ -6075,6 +6108,17 @@ def improve(net, opt, seen, acts, gains, kept):
     opt.step()
     return surprise.item()
 """,
+        """
+import torch
+def learn(judge, batch, discount):
+    optimiser = torch.optim.Adam(judge.parameters())
+    with torch.no_grad():
+        aim = batch.pay + discount * batch.going * judge(batch.after)
+    loss = (judge(batch.seen) - aim).pow(2).mean()
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+""",
     ],
     "L06": [
         """
@@ -7566,6 +7610,20 @@ class Agent:
         greedy = min(0.9, self.steps / 5e4)
         return int(self.q(obs).argmax()) if np.random.rand() < greedy else np.random.randint(4)
 """,
+        """
+import math
+import random
+END, START, DECAY = 0.05, 0.9, 1_000
+def chance(step):
+    return END + (START - END) * math.exp(-step / DECAY)
+def run(env, q, obs):
+    for step in range(100_000):
+        if random.random() < chance(step):
+            action = env.action_space.sample()
+        else:
+            action = int(q(obs).argmax())
+        obs, *_ = env.step(action)
+""",
     ],
     "L13": [
         """
@@ -8014,6 +8072,15 @@ c = make_atari_env("ALE/Pong-v5", env_kwargs=made, wrapper_kwargs=dict(clip_rewa
 def d(more): return make_atari_env("ALE/Pong-v5", wrapper_kwargs=more)
 d({"frame_skip": 1})
 e = make_atari_env("PongNoFrameskip-v4", wrapper_kwargs=dict(frame_skip=4))
+""",
+        """
+import gymnasium as gym
+from stable_baselines3.common.atari_wrappers import AtariWrapper, MaxAndSkipEnv, NoopResetEnv
+def made():
+    env = gym.make("QbertNoFrameskip-v4")
+    env = NoopResetEnv(env, noop_max=30)
+    env = MaxAndSkipEnv(env, skip=4)
+    return AtariWrapper(env, frame_skip=1)
 """,
     ],
     "L17": [

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from itertools import takewhile
 
 from backflip.doctor.lint.questions.arithmetic import clocks, value_with
 from backflip.doctor.lint.rule import Hit
@@ -13,6 +14,7 @@ from backflip.doctor.lint.rules.acting.still_epsilons import (
 from backflip.doctor.lint.source import FUNCTIONS, Source, assignments, names_in, walk, written
 
 TIMES = (0.0, 1e3, 1e4, 1e5, 1e6, 1e7)
+FEWEST = 3  # values that tell whether a share rises
 RISE = 0.1  # of a share; less may be rounding, or a share that hardly moves
 
 
@@ -24,7 +26,7 @@ def rising_shares(source: Source) -> Iterator[Hit]:
             continue
         for formula in _formulas(source, choice):
             values = _over_time(source, formula)
-            if values is None or not all(0 <= one <= 1 for one in values):
+            if len(values) < FEWEST or not 0 <= values[0] <= 1:
                 continue
             shares = values if random_below else [1 - one for one in values]
             if shares == sorted(shares) and shares[-1] - shares[0] > RISE:
@@ -42,15 +44,17 @@ def _formulas(source: Source, choice: Choice) -> list[ast.expr]:
     return values if len(values) == 1 and name not in names_in(values[0]) else []
 
 
-def _over_time(source: Source, formula: ast.expr) -> list[float] | None:
-    """Return the values of a formula at several times; None if they are not known."""
+def _over_time(source: Source, formula: ast.expr) -> list[float]:
+    """Return the values of a formula at several times, up to the first that is not known.
+
+    `exp(t / T)` is too large for a number at the end.
+    """
     times = clocks(source, source.function_of(formula)) & names_in(formula)
     if len(times) != 1:
-        return None
+        return []
     (time,) = times
-    values = [value_with(source, formula, {time: at}) for at in TIMES]
-    known = [one for one in values if one is not None]
-    return known if len(known) == len(values) else None
+    values = (value_with(source, formula, {time: at}) for at in TIMES)
+    return [one for one in takewhile(lambda one: one is not None, values) if one is not None]
 
 
 def _place(source: Source, formula: ast.expr) -> ast.AST:

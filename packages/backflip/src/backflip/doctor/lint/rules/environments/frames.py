@@ -14,6 +14,7 @@ from backflip.doctor.lint.source import (
     Source,
     argument,
     arguments,
+    assignments,
     last_word,
     number,
     steps_environment,
@@ -55,11 +56,42 @@ def _skipped_twice(source: Source) -> Iterator[Hit]:
                 if inside and (skip is None or (number_at(source, skip) or 0) > 1):
                     seen = f"{inside[0]!r} skips frames, and {last} skips frames of it"
                     yield Hit(call, seen)
+                elif first := "" if inside else _skipping_wrapper(source, call):
+                    yield Hit(call, f"{first} skips frames, and {last} skips frames of it")
             elif games and last in own and _repeats(call, own[last]):
                 yield Hit(call, f"{games[0]!r} skips frames, and {last} skips frames of it")
             elif last in ("make_atari_env", "make_vec_env") and _skips_twice(source, call):
                 id_ = text_of(source, argument(call, "env_id", 0))
                 yield Hit(call, f"{id_!r} skips frames, and AtariWrapper skips frames of it")
+
+
+def _skipping_wrapper(source: Source, call: ast.Call) -> str:
+    """Return the wrapper that skips frames of what such a wrapper gets; empty without one."""
+    if not call.args or not _skips(source, call):
+        return ""
+    inner = call.args[0]
+    if isinstance(inner, ast.Name):  # `env = MaxAndSkipEnv(env)`, then `env = AtariWrapper(env)`
+        before = [
+            value
+            for target, value, statement in assignments(source.function_of(call))
+            if written(target) == inner.id and statement.lineno < call.lineno
+        ]
+        inner = before[-1] if before else inner
+    skips = isinstance(inner, ast.Call) and _skips(source, inner)
+    return _class_of(inner) if isinstance(inner, ast.Call) and skips else ""
+
+
+def _skips(source: Source, call: ast.Call) -> bool:
+    """Return whether a call is of a known wrapper that surely skips frames."""
+    option = SKIPPERS.get(_class_of(call))
+    if option is None or _has_unknown_options(call):
+        return False
+    skip = argument(call, *option)
+    return skip is None or (number_at(source, skip) or 0) > 1
+
+
+def _class_of(call: ast.Call) -> str:
+    return written(call.func).rpartition(".")[2]
 
 
 def _skips_twice(source: Source, call: ast.Call) -> bool:

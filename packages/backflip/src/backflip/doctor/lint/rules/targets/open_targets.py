@@ -27,6 +27,7 @@ from backflip.doctor.lint.source import (
 
 Learns = Callable[[ast.Call], bool]  # whether a call is of a network that learns
 
+POLICIES = ("actor", "policy", "pi", "mu")  # in names of networks
 TAPED = ("gradient", "minimize", "apply_gradients")
 VARIABLES = ("trainable_variables", "trainable_weights", "variables", "weights")
 SHAPES = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "float")  # methods, same values
@@ -35,9 +36,10 @@ SHAPES = ("unsqueeze", "squeeze", "view", "reshape", "flatten", "float")  # meth
 def _gradient_through_target(source: Source) -> Iterator[Hit]:
     if source.imports_any("torch"):
         yield from list(cut_log_probs(source)) or kept_log_probs(source)
+        learns = partial(_is_learning_network, _optimised(source))
         for scope in source.scopes:
             if _learns_from(source, scope):
-                yield from _open_targets(source, scope, _is_learning_network)
+                yield from _open_targets(source, scope, learns)
     if source.imports_any("jax"):
         for function, params in differentiated(source):
             found = list(_open_targets(source, function, partial(_gets, params)))
@@ -167,13 +169,28 @@ def _gets(params: str, call: ast.Call) -> bool:
     return has_params and any(map(is_of_next, call.args))
 
 
-def _is_learning_network(call: ast.Call) -> bool:
-    """Return whether a call is of a network of torch that learns, by its name."""
+def _optimised(source: Source) -> set[str]:
+    """Return the networks whose parameters an optimiser gets, but those of policies."""
+    return {
+        written(inner.func.value)
+        for call, name in source.calls()
+        if name.startswith("torch.optim.") and call.args
+        for inner in ast.walk(call.args[0])
+        if isinstance(inner, ast.Call)
+        and isinstance(inner.func, ast.Attribute)
+        and inner.func.attr == "parameters"
+        and not has_word(last_word(inner.func.value), *POLICIES)
+    } - {"", "self"}
+
+
+def _is_learning_network(optimised: set[str], call: ast.Call) -> bool:
+    """Return whether a call is of a network of torch that learns: by its name, or its optimiser."""
     name = written(call.func)
     if has_word(name, *TARGETS, *COPIES):
         return False
     last = last_word(call.func)
-    return bool(call.args) and (last in LEARNING or last.endswith(("net", "network", "critic")))
+    usual = last in LEARNING or last.endswith(("net", "network", "critic"))
+    return bool(call.args) and (usual or name in optimised)
 
 
 def _second_arguments(source: Source, scope: ast.AST) -> set[str]:
