@@ -45,6 +45,8 @@ def _algorithms_of(source: Source, call: ast.Call) -> set[str]:
 
     Its first argument is a policy, so that no other call is followed.
     """
+    if not source.imports_any(*PACKAGES):
+        return set()
     given = [*call.args[:1], *(one.value for one in call.keywords if one.arg == "policy")]
     if not any(text_of(source, one).endswith("Policy") for one in given):
         return set()
