@@ -183,3 +183,10 @@ def test_cut_and_mixed_programs_never_break_a_rule(data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3))
     text = "\n".join(chosen)
     assert all(one.line <= text.count("\n") + 1 for one in lint_text(PATH, text))
+
+
+def test_a_name_that_comes_by_many_ways_is_followed_once():
+    """Twelve calls at each of eight levels are 430 million ways: it would not end."""
+    levels = [f"def f{level}(name):\n" + f"    f{level + 1}(name)\n" * 12 for level in range(8)]
+    last = "def f8(name):\n    return gym.make(name)\n"
+    assert lint_text(Path("x.py"), "import gymnasium as gym\n" + "".join(levels) + last) == []

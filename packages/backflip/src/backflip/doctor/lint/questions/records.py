@@ -17,6 +17,7 @@ from backflip.doctor.lint.questions.values import (
 )
 from backflip.doctor.lint.source import (
     FUNCTIONS,
+    KEPT,
     Source,
     argument,
     last_word,
@@ -81,9 +82,9 @@ def visible_entries(source: Source, node: ast.expr, depth: int = 3) -> Record:
     return found
 
 
-def entries(source: Source, node: ast.expr | None) -> Record | None:
+def entries(source: Source, node: ast.expr | None, depth: int = DEEPEST) -> Record | None:
     """Return the fields of an object; None if some are not seen."""
-    found = None if node is None else records(source, node)
+    found = None if node is None else records(source, node, depth)
     return None if found is None else _common(found)
 
 
@@ -111,6 +112,8 @@ def field_at(source: Source, node: ast.expr) -> ast.expr | None:
     return (entries(source, owner) or {}).get(name)
 
 
+# Both are kept, since they call each other on many ways to the same code.
+@lru_cache(maxsize=KEPT)
 def records(source: Source, node: ast.expr, depth: int = DEEPEST) -> list[Record] | None:
     """Return the fields that an object may have: several records, if it is one of some objects.
 
@@ -130,6 +133,7 @@ def records(source: Source, node: ast.expr, depth: int = DEEPEST) -> list[Record
     return found
 
 
+@lru_cache(maxsize=KEPT)
 def objects(source: Source, node: ast.expr, depth: int = DEEPEST) -> list[ast.expr] | None:
     """Return the code of what a value may be, of elements of containers and loop variables too."""
     if not depth:
@@ -175,7 +179,7 @@ def _elements(
             case ast.List(elts=parts) | ast.Tuple(elts=parts):
                 found += parts
             case _:
-                fields = entries(source, one)
+                fields = entries(source, one, depth)
                 if fields is None:
                     return None
                 name = key.value if isinstance(key, ast.Constant) else None

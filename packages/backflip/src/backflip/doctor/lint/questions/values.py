@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from backflip.doctor.lint.source import (
     FUNCTIONS,
+    KEPT,
     Function,
     Scope,
     Source,
@@ -121,6 +122,8 @@ def _literal(source: Source, node: ast.expr) -> ast.expr | None:
     return values[0] if len(values) == 1 else None
 
 
+# Kept: a function that is called in many places with names has as many ways at each step.
+@lru_cache(maxsize=KEPT)
 def text_of(source: Source, node: ast.expr | None, depth: int = 8) -> str:
     """Return the text that an expression stands for; empty for one that is not known.
 
