@@ -26,6 +26,11 @@ BREACHES = [
     ("border", "runshelf/store/__init__.py", "import backflip.core"),
     ("border", "runshelf/web/__init__.py", "import jax"),
     ("pure", "backflip/algorithms/__init__.py", "import sqlite3"),
+    (
+        "lint",
+        "backflip/doctor/lint/questions/__init__.py",
+        "import backflip.doctor.lint.rules.masks.truncation",
+    ),
     ("light", "backflip/labelling/__init__.py", "import jax"),
     ("light", "backflip/preferences/labels.py", "import backflip.networks.torsos"),
 ]

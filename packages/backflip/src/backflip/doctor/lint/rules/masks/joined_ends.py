@@ -36,7 +36,7 @@ DATA = ("h5py", "minari", "d4rl", "datasets", "pickle", "tensorflow_datasets", "
 def joined_ends(source: Source) -> Iterator[Hit]:
     """Find programs that use `terminated` only together with `truncated`, and mask values.
 
-    Whatever the mask is called then, and wherever it was kept: a time limit is in it.
+    The mask holds time limits then, whatever its name, and wherever the program kept it.
     """
     if source.imports_any(*DATA) or not any(map(discounts, _targets(source))):
         return
