@@ -1,5 +1,6 @@
 """`backflip lint`: every rule on programs with and without its mistake, and odd input."""
 
+import ast
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from packages.backflip.tests.doctor.lint_samples import BAD, GOOD
 from backflip.cli.main import main
 from backflip.doctor.lint.files import LARGEST_FILE, lint, lint_text
 from backflip.doctor.lint.registry import RULES
+from backflip.doctor.lint.source import number
 
 ROOT = Path(__file__).parents[4]
 PATH = Path("train.py")
@@ -190,3 +192,9 @@ def test_a_name_that_comes_by_many_ways_is_followed_once():
     levels = [f"def f{level}(name):\n" + f"    f{level + 1}(name)\n" * 12 for level in range(8)]
     last = "def f8(name):\n    return gym.make(name)\n"
     assert lint_text(Path("x.py"), "import gymnasium as gym\n" + "".join(levels) + last) == []
+
+
+def test_a_power_that_is_too_large_for_a_float_is_no_number():
+    assert number(ast.parse("2.0 ** 5000", mode="eval").body) is None
+    assert number(ast.parse("0.5 ** 5000", mode="eval").body) == 0.0
+    assert number(ast.parse("7 // 2 + 7 % 4", mode="eval").body) == 6.0

@@ -10,7 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar, final
+from typing import Any, NamedTuple, TypeVar, final
 
 from backflip.doctor.lint.source import (
     FUNCTIONS,
@@ -24,7 +24,6 @@ from backflip.doctor.lint.source import (
 )
 
 _Node = TypeVar("_Node", bound=ast.AST)
-_Part = TypeVar("_Part")
 LONGEST = 20  # statements of a function that is put in the place of a call
 MOST_NODES = 60_000  # a larger program is left as it is
 PASSES = 2  # a function may call another one
@@ -130,13 +129,13 @@ def _copied(body: Body) -> Body:
     )
 
 
-def _copy(node: _Part) -> _Part:
+def _copy(node: Any) -> Any:
     """Return a copy of code: `copy.deepcopy` takes several times as long.
 
     `ast.Load()` and the like are shared, as `ast.parse` shares them.
     """
     if isinstance(node, list):
-        return [_copy(one) for one in node]  # type: ignore[return-value]
+        return [_copy(one) for one in node]
     if not isinstance(node, ast.AST) or isinstance(node, SHARED):
         return node
     new = node.__class__.__new__(node.__class__)

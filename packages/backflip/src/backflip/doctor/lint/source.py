@@ -1,6 +1,7 @@
 """A parsed program, and the questions that rules ask about it."""
 
 import ast
+import math
 from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ MADE_FROM = ("as_tensor", "tensor", "Tensor", "FloatTensor", "asarray", "array",
 STATES = ("s", "o", "ob", "obs", "state", "states", "observation", "observations")
 NEXT = ("_", "2", "_2", "p", "_p")  # what follows the name of a state in that of the next one
 INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
+LARGEST_LOG = 700  # of a float; e**710 is too large
 LONGEST_CHAIN = 5  # names that are followed to where a value comes from
 KEPT = 2_000  # scopes whose parts are kept: every rule asks for them, file by file
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
@@ -356,14 +358,15 @@ def number(node: ast.AST | None) -> float | None:
             inner = number(operand)
             return None if inner is None else -inner
         case ast.BinOp(left=left, op=op, right=right):
-            return _computed(number(left), op, number(right))
+            return computed(number(left), op, number(right))
         case ast.Call(func=ast.Name(id="int" | "float"), args=[only], keywords=[]):
             return number(only)
         case _:
             return None
 
 
-def _computed(left: float | None, op: ast.operator, right: float | None) -> float | None:
+def computed(left: float | None, op: ast.operator, right: float | None) -> float | None:
+    """Return a sum, product or power of two numbers; None if one is not known, or too large."""
     if left is None or right is None:
         return None
     match op:
@@ -375,7 +378,11 @@ def _computed(left: float | None, op: ast.operator, right: float | None) -> floa
             return left * right
         case ast.Div() if right:
             return left / right
-        case ast.Pow() if abs(left) <= 1e3 and abs(right) <= 16 and (left > 0):
+        case ast.FloorDiv() if right:
+            return left // right
+        case ast.Mod() if right:
+            return left % right
+        case ast.Pow() if left > 0 and right * math.log(left) < LARGEST_LOG:
             return left**right
         case _:
             return None

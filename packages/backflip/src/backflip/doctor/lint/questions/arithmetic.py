@@ -11,6 +11,7 @@ from backflip.doctor.lint.source import (
     Function,
     Source,
     argument,
+    computed,
     last_word,
     parameters,
     walk,
@@ -18,7 +19,6 @@ from backflip.doctor.lint.source import (
 )
 
 DEEPEST = 6  # names and functions that are followed
-LARGEST_POWER = 1e4
 
 
 def _clip(x: float, low: float, high: float) -> float:
@@ -74,7 +74,7 @@ def _value(source: Source, node: ast.expr, known: Mapping[str, float], depth: in
             value = _value(source, inner, known, depth)
             return None if value is None else -value
         case ast.BinOp(left=left, op=op, right=right):
-            return _combined(
+            return computed(
                 _value(source, left, known, depth), op, _value(source, right, known, depth)
             )
         case ast.IfExp(test=test, body=body, orelse=orelse):
@@ -84,28 +84,6 @@ def _value(source: Source, node: ast.expr, known: Mapping[str, float], depth: in
             )
         case ast.Call():
             return _called(source, node, known, depth)
-        case _:
-            return None
-
-
-def _combined(left: float | None, op: ast.operator, right: float | None) -> float | None:
-    if left is None or right is None:
-        return None
-    match op:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.Div():
-            return left / right
-        case ast.FloorDiv():
-            return left // right
-        case ast.Mod():
-            return left % right
-        case ast.Pow():
-            return left**right if abs(left) <= 1 or abs(right) <= LARGEST_POWER else None
         case _:
             return None
 
