@@ -10,7 +10,8 @@ pip_install := $(bin)/python -m pip install --quiet --quiet --disable-pip-versio
 pytest := $(NICE) $(bin)/python -m pytest
 # Tests start hundreds of interpreters, and pytest rewrites each test module: compile them once.
 export PYTHONDONTWRITEBYTECODE :=
-by_file := --dist loadfile  # one worker for each file: runs that its tests share are made once
+# One worker for each file: runs that its tests share are made once. conftest.py orders the files.
+by_file := --dist loadfile --no-loadscope-reorder
 # Compilation takes most of the time of the quick tests. It takes a third less without optimisation,
 # of what is left a third less without fusion emitters, and then a fifth less as one part. But
 # programs run slower then: the slow tests, which learn for minutes, are optimised.

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -71,6 +72,17 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     runner = item.config.pluginmanager.get_plugin("runner")
     assert runner is not None
     return in_one_chunk(lambda: runner.pytest_runtest_protocol(item, nextitem))
+
+
+@pytest.hookimpl(trylast=True)  # after `-m` has left out tests
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the modules with the most long tests first, so that both workers end together."""
+    longs = Counter(item.path for item in items if _is_long(item))
+    items.sort(key=lambda item: -longs[item.path])
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("medium", "slow"))
 
 
 MOST_MEMORY = 2**30  # bytes of a worker, above which it drops its compiled programs
