@@ -935,8 +935,17 @@ def test_a_damaged_file_of_wandb_beside_a_sound_one_is_a_note(tmp_path):
         logs_in(tmp_path / "b.wandb", {})
 
 
+def test_metrics_of_the_machine_beside_those_of_seeds_are_no_training(tmp_path):
+    machine = [("cpu_percent", 90.0), ("system/memory", 1.0), ("processes", 3.0)]
+    data = version_event(1.6e9) + scalar_event(1.6e9, 1, machine)
+    (tmp_path / "events.out.tfevents.1.host").write_bytes(data)
+    assert only(tmp_path).has("cpu_percent"), "a folder with nothing else is read"
+    seeds = [cleanrl(tmp_path / f"seed_{seed}", approx_kl=0.01) for seed in range(2)]
+    assert [log.name for log in logs_in(tmp_path, {})] == [str(folder) for folder in seeds]
+
+
 def test_wandb_and_event_files_of_one_folder_are_two_logs(tmp_path):
-    wandb_file(tmp_path / "wandb" / "a.wandb", [{"_step": 1, "charts/SPS": 1.0}])
+    wandb_file(tmp_path / "wandb" / "a.wandb", [{"_step": 1, "losses/td_loss": 1.0}])
     cleanrl(tmp_path / "runs" / "x", **{"losses/value_loss": 0.5})
     assert len(logs_in(tmp_path, {})) == 2
 

@@ -61,7 +61,7 @@ def test_train_is_repeated_with_its_own_code(tmp_path: Path) -> None:
     tree.mkdir()
     (tree / "slope.py").write_text(ENVIRONMENT)
     subprocess.run(["git", "init", "-q"], cwd=tree, check=True)
-    settings = ["--set", "epochs=2", "--env-steps", "512", "--seeds", "2"]
+    settings = ["--set", "epochs=2", "--env-steps", "512", "--seeds", "2", "--group", "A"]
     backflip(tree, "train", "ppo", "slope:Slope", *settings, "--json")
     (tree / "slope.py").write_text(ENVIRONMENT.replace("SIGN = 1.0", "SIGN = -1.0"))
     said = json.loads(backflip(tree, "rerun", "latest", "--json"))
@@ -76,6 +76,8 @@ def test_train_is_repeated_with_its_own_code(tmp_path: Path) -> None:
     assert metrics(first) == metrics(others[0]) == metrics(others[1])
     assert metrics(first) != metrics(others[2])
     assert others[2].config["settings"]["discount"] == 0.5
+    groups = [run.manifest.get("group") for run in (first, *others)]
+    assert groups == ["A", "A", "A", None], "other settings are another group"
     assert not list(shared(tree, "reruns").iterdir()), "the clean folders are cleared away"
 
 

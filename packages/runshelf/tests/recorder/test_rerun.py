@@ -326,6 +326,18 @@ def test_input_that_is_not_archived_is_reported(bench):
         assert "stdin" not in bench.last.manifest
 
 
+@pytest.mark.medium
+def test_a_rerun_with_other_settings_leaves_the_group(bench):
+    bench("run", "--group", "A", "--", "true", "--rate", "1", "--seed", "1")
+    bench("rerun", "latest", "--set", "seed=2")
+    assert bench.last.manifest["group"] == "A"
+    done = bench("rerun", "latest", "--set", "rate=2")
+    assert "other settings, so it is not in the group `A`" in done.stderr
+    assert bench.last.manifest.get("group") is None
+    bench("rerun", bench.last.manifest["parent"], "--set", "rate=2", "--group", "A")
+    assert bench.last.manifest["group"] == "A"
+
+
 @pytest.mark.slow
 def test_run_information_of_a_rerun_has_no_secrets(bench):
     bench("run", "true")

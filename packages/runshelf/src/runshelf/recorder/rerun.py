@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, cast, final
 from runshelf.environment import exported
 from runshelf.errors import UsageError
 from runshelf.formatting import plural
+from runshelf.index.identity import is_seed_key
 from runshelf.recorder.ending import Ending
 from runshelf.recorder.environment_changes import (
     changed_lock_files,
@@ -43,6 +44,7 @@ from runshelf.store.writing import copy_file
 
 CLEAN = "code"
 _MAX_NAMED = 3
+_ABOUT = ("name", "question", "registered", "tag")  # options about a run, which change no result
 # Fields of the parent's manifest that identify the code.
 _INHERITED = ("git", "lock_files", "snapshot")
 _RECORDED_FROM_OUTSIDE = ("run", "script")
@@ -74,7 +76,8 @@ def rerun(
     plan = _plan(parent, changes, say)
     environ = plan.environment(parent.manifest, os.environ)
     secrets = find_secrets(plan.argv, environ)
-    info = without_secrets(_with_parent_info(info, parent), secrets)
+    own = ("group",) if not info.group and _leaves_group(parent, changes, say) else ()
+    info = without_secrets(_with_parent_info(info, parent, own), secrets)
     launches: list[Launch] = []
 
     def keep(folder: Path, cwd: Path) -> dict[str, Any]:
@@ -154,6 +157,8 @@ def rerun_self_recorded(
         repeated = _without("home", launch.argv[1:])
         if "name" not in changes:  # a name identifies one run
             repeated = _without("name", repeated)
+        if "--group" not in words and _leaves_group(parent, changes, say):
+            repeated = _without("group", repeated)
         given = [*repeated, *words, "--home", str(home.absolute())]
         command = [launch.executable, "-m", plan.argv[0], *given]
         # Ctrl-C also reaches the program, which prints how it ended and how to resume.
@@ -315,8 +320,22 @@ def _options_of(run: Run, argv: Sequence[str]) -> set[str]:
     return set(re.findall(r"--[a-z][a-z-]*", done.stdout))
 
 
-def _with_parent_info(info: RunInfo, parent: Run) -> RunInfo:
-    fields = ("group", "question", "cost_per_hour")
+def _leaves_group(parent: Run, changes: Mapping[str, str], say: Say) -> bool:
+    """Return whether a rerun has other settings than the group that its parent was given.
+
+    In that group it would be counted in place of the parent, whose seed it has.
+    """
+    group = parent.manifest.get("group")
+    settings = [name for name in changes if not is_seed_key(name) and name not in _ABOUT]
+    if not group or "group" in changes or not settings:
+        return False
+    say(f"the rerun has other settings, so it is not in the group `{group}`: --group puts it there")
+    return True
+
+
+def _with_parent_info(info: RunInfo, parent: Run, own: Collection[str]) -> RunInfo:
+    """Return information about a rerun: what is missing is the parent's, but for `own` fields."""
+    fields = [name for name in ("group", "question", "cost_per_hour") if name not in own]
     inherited = {name: getattr(info, name) or parent.manifest.get(name) for name in fields}
     return replace(info, parent=parent.ulid, **inherited)
 

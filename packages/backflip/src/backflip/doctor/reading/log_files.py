@@ -45,6 +45,7 @@ from runshelf.interop.neighbours import joined
 from runshelf.interop.spinup_files import spinup_settings
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
+from runshelf.store.machine_metrics import is_of_machine
 
 # Endings of files that are read as CSV, alone and in a folder without any other log. In a folder,
 # text files are left out: few of them are logs.
@@ -95,13 +96,23 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     used = {source.folder for source, _ in sources}
     found = _with_tables(found, used, path, mapping, notes)
     if found:
-        return found
+        return [one for one in found if not _is_of_machine(one)] or found
     why = list(dict.fromkeys(notes))  # a `progress.csv` is tried as a table, too
     if not why:
         raise UsageError(f"there is no log in `{path}` that can be read; readable are {READABLE}")
     if len(why) == 1:
         raise DamagedFile(why[0])
     raise UserFacingError(f"no log in `{path}` can be read: {'; '.join(why)}")
+
+
+def _is_of_machine(log: Log) -> bool:
+    """Return whether a log is about the machine only, and has not even the speed of a training.
+
+    `backflip export` writes the machine's metrics of a run beside the folders of its seeds.
+    """
+    signals = [signal for name, signal in log.signals.items() if name != "seconds"]
+    names = [*(signal.logged_as for signal in signals), *log.unknown]
+    return not log.has("env_steps_per_second") and all(map(is_of_machine, names))
 
 
 def _with_tables(
