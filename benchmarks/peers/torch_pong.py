@@ -87,7 +87,8 @@ def rollout():
         paid = torch.as_tensor(reward, dtype=torch.float32)
         rows.append((seen, action, log_prob, paid, value, ended))
         seen = torch.from_numpy(np.array(obs))
-        ended = torch.as_tensor(terminated | truncated, dtype=torch.float32)
+        either = terminated | truncated  # rl: ignore[L01] as CleanRL: a game is never cut here
+        ended = torch.as_tensor(either, dtype=torch.float32)
     return [torch.stack(column) for column in zip(*rows, strict=True)]
 
 

@@ -3,6 +3,29 @@
 BAD: dict[str, list[str]] = {
     "L01": [
         """
+import gymnasium
+import jax
+import numpy as np
+
+def learn(judge, pilot, slow, batch, fade):
+    x, u, c, y, go = batch
+    aim = c + fade.discount * go * judge.apply(slow, y, pilot.apply(slow, y))
+    return jax.lax.stop_gradient(aim)
+
+def main(opt, judge, pilot, slow, memory):
+    world = gymnasium.make("Pendulum-v1")
+    x, _ = world.reset(seed=1)
+    for k in range(opt.steps):
+        u = pilot.apply(slow, x)
+        y, c, dead, late, _ = world.step(u)
+        over = dead or late  # here
+        memory.append((x, u, c, y, 0.0 if over else 1.0))
+        x = y
+        if over:
+            x, _ = world.reset()
+        learn(judge, pilot, slow, memory.draw(64), opt)
+""",
+        """
 import gymnasium as gym
 import random
 from typing import NamedTuple
@@ -2481,6 +2504,54 @@ def play(net, env, theta, s):
     ],
     "L12": [
         """
+import random
+import gymnasium
+
+class Driver:
+    def __init__(self):
+        self.luck, self.floor, self.rate = 1.0, 0.03, 0.985
+
+    def choose(self, x):
+        if random.random() < self.luck:
+            return random.randrange(2)
+        return self.best(x)
+
+    def cool(self):  # here
+        self.luck = max(self.floor, self.luck * self.rate)
+
+town, driver = gymnasium.make("CartPole-v1"), Driver()
+x, _ = town.reset(seed=1)
+while True:
+    x, pay, dead, late, _ = town.step(driver.choose(x))
+    if dead or late:
+        x, _ = town.reset()
+""",
+        """
+import math
+import random
+import gymnasium as gym
+
+START, END, DECAY = 0.95, 0.05, 5_000
+
+def share_at(step):
+    return END + (START - END) * math.exp(step / DECAY)  # here
+
+def choose(net, state, step, n):
+    if random.random() < share_at(step):
+        return random.randrange(n)
+    with no_grad():
+        return net(state).argmax().item()
+
+def train(net):
+    town = gym.make("CartPole-v1")
+    state, _ = town.reset(seed=1)
+    step = 0
+    while step < 100_000:
+        action = choose(net, state, step, 2)
+        state, reward, terminated, truncated, _ = town.step(action)
+        step += 1
+""",
+        """
 import gymnasium as gym
 import random
 class Agent:
@@ -3215,6 +3286,13 @@ def made():
     "L17": [
         """
 import numpy as np
+
+def preprocess(frames):
+    frames = frames[:, :84, 6:90]
+    return ((frames - 128) / 128.0).astype(np.float32)  # here
+""",
+        """
+import numpy as np
 import torch
 from torch import nn
 class Net(nn.Module):
@@ -3797,6 +3875,22 @@ def learn(critic, batches, update):
     ],
     "L21": [
         """
+import torch
+
+def worth_of(coins, fade):
+    pot, pots = 0.0, []
+    for coin in coins:
+        pot = coin + fade * pot  # here
+        pots.append(pot)
+    return torch.tensor(pots)
+
+def main(play, learn):
+    fade, games = 0.99, 4_000
+    for _ in range(games):
+        logs, coins = play()
+        learn(logs, worth_of(coins, fade))
+""",
+        """
 def twice(rewards, gamma):
     G, returns = 0, []
     rewards.reverse()
@@ -3873,6 +3967,15 @@ def to_go(gains, discount):
 """,
     ],
     "L22": [
+        """
+import gymnasium as gym
+
+GAMMA = 0.9
+
+def make_env():
+    env = gym.make("Pendulum-v1")
+    return gym.wrappers.NormalizeReward(env)  # here
+""",
         """
 from dataclasses import asdict, dataclass
 from stable_baselines3 import PPO
@@ -5089,6 +5192,29 @@ def make(envs):
 
 GOOD: dict[str, list[str]] = {
     "L01": [
+        """
+import gymnasium
+import jax
+import numpy as np
+
+def learn(judge, pilot, slow, batch, fade):
+    x, u, c, y, go = batch
+    aim = c + fade.discount * go * judge.apply(slow, y, pilot.apply(slow, y))
+    return jax.lax.stop_gradient(aim)
+
+def main(opt, judge, pilot, slow, memory):
+    world = gymnasium.make("Pendulum-v1")
+    x, _ = world.reset(seed=1)
+    for k in range(opt.steps):
+        u = pilot.apply(slow, x)
+        y, c, dead, late, _ = world.step(u)
+        over = dead or late
+        memory.append((x, u, c, y, 0.0 if dead else 1.0))
+        x = y
+        if over:
+            x, _ = world.reset()
+        learn(judge, pilot, slow, memory.draw(64), opt)
+""",
         """
 import gymnasium as gym
 import random
@@ -7425,6 +7551,55 @@ def play(net, env, theta, s):
     ],
     "L12": [
         """
+import random
+import gymnasium
+
+class Driver:
+    def __init__(self):
+        self.luck, self.floor, self.rate = 1.0, 0.03, 0.985
+
+    def choose(self, x):
+        if random.random() < self.luck:
+            return random.randrange(2)
+        return self.best(x)
+
+    def cool(self):
+        self.luck = max(self.floor, self.luck * self.rate)
+
+town, driver = gymnasium.make("CartPole-v1"), Driver()
+x, _ = town.reset(seed=1)
+while True:
+    x, pay, dead, late, _ = town.step(driver.choose(x))
+    if dead or late:
+        x, _ = town.reset()
+        driver.cool()
+""",
+        """
+import math
+import random
+import gymnasium as gym
+
+START, END, DECAY = 0.95, 0.05, 5_000
+
+def share_at(step):
+    return END + (START - END) * math.exp(-step / DECAY)
+
+def choose(net, state, step, n):
+    if random.random() < share_at(step):
+        return random.randrange(n)
+    with no_grad():
+        return net(state).argmax().item()
+
+def train(net):
+    town = gym.make("CartPole-v1")
+    state, _ = town.reset(seed=1)
+    step = 0
+    while step < 100_000:
+        action = choose(net, state, step, 2)
+        state, reward, terminated, truncated, _ = town.step(action)
+        step += 1
+""",
+        """
 import gymnasium as gym
 import random
 class Agent:
@@ -8086,6 +8261,27 @@ def made():
     "L17": [
         """
 import numpy as np
+
+def preprocess(frames):
+    frames = frames.astype(np.float64)
+    return ((frames - 128) / 128.0).astype(np.float32)
+""",
+        """
+import numpy as np
+
+def preprocess(frames):
+    frames = frames[:, :84, 6:90]
+    return ((frames - 127.5) / 127.5).astype(np.float32)
+""",
+        """
+import numpy as np
+
+def preprocess(frames):
+    frames = frames[:, :84, 6:90]
+    return (frames.astype(np.float32) - 128) / 128.0
+""",
+        """
+import numpy as np
 import torch
 from torch import nn
 class Net(nn.Module):
@@ -8646,6 +8842,39 @@ def learn(critic, batches, update):
     ],
     "L21": [
         """
+import torch
+
+def worth_of(coins, fade):
+    pot, pots = 0.0, []
+    for coin in coins:
+        pot = coin + fade * pot
+        pots.append(pot)
+    return torch.tensor(pots)
+
+def main(play, learn):
+    fade, games = 0.5, 4_000
+    for _ in range(games):
+        logs, coins = play()
+        learn(logs, worth_of(coins, fade))
+""",
+        """
+import torch
+
+def worth_of(coins, fade):
+    pot, pots = 0.0, []
+    for coin in reversed(coins):
+        pot = coin + fade * pot
+        pots.append(pot)
+    pots.reverse()
+    return torch.tensor(pots)
+
+def main(play, learn):
+    fade, games = 0.99, 4_000
+    for _ in range(games):
+        logs, coins = play()
+        learn(logs, worth_of(coins, fade))
+""",
+        """
 def in_place(rewards, gamma):
     rewards.reverse()
     G, returns = 0, []
@@ -8789,6 +9018,15 @@ def to_go(gains, discount):
 """,
     ],
     "L22": [
+        """
+import gymnasium as gym
+
+GAMMA = 0.9
+
+def make_env():
+    env = gym.make("Pendulum-v1")
+    return gym.wrappers.NormalizeReward(env, gamma=GAMMA)
+""",
         """
 from dataclasses import asdict, dataclass
 from stable_baselines3 import PPO

@@ -471,15 +471,6 @@ def calls_method(call: ast.Call, name: str) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == name
 
 
-def steps_environment(node: ast.AST) -> bool:
-    """Return whether code is `env.step(...)`, of anything with `env` in its name."""
-    match node:
-        case ast.Call(func=ast.Attribute(value=owner, attr="step")):
-            return has_word(written(owner), "env")
-        case _:
-            return False
-
-
 def made_by(value: ast.expr) -> str:
     """Return the name of the function or class that makes a value; empty for others."""
     return written(value.func) if isinstance(value, ast.Call) else ""

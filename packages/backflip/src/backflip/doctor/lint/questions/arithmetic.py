@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from backflip.doctor.lint.questions.records import number_at
-from backflip.doctor.lint.questions.values import defaults
+from backflip.doctor.lint.questions.values import defaults, given_for
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Function,
@@ -160,9 +160,14 @@ def _returned(
     return None
 
 
-def clocks(source: Source, function: ast.AST) -> set[str]:
-    """Return the names of a function that count up: of `for t in range(n)`, or by `t += 1`."""
-    found: set[str] = set()
+def clocks(source: Source, function: ast.AST, depth: int = DEEPEST) -> set[str]:
+    """Return the names of a function that count up: of `for t in range(n)`, or by `t += 1`.
+
+    Also the parameters for which each call gives such a name.
+    """
+    found = set[str]()
+    if isinstance(function, FUNCTIONS):
+        found |= _given_clocks(source, function, depth)
     for node in walk(function):
         match node:
             case ast.For(target=ast.Name(id=name), iter=ast.Call(func=func)) if last_word(func) in (
@@ -174,3 +179,14 @@ def clocks(source: Source, function: ast.AST) -> set[str]:
             case _:
                 pass
     return found - {""}
+
+
+def _given_clocks(source: Source, function: Function, depth: int) -> set[str]:
+    found: set[str] = set()
+    for name in (one.arg for one in parameters(function)) if depth else ():
+        given = list(given_for(source, function, name))
+        callers = [clocks(source, source.function_of(one), depth - 1) for one in given]
+        pairs = zip(given, callers, strict=True)
+        if given and all(written(one) in names - {""} for one, names in pairs):
+            found.add(name)
+    return found

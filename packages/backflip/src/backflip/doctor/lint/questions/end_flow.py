@@ -11,6 +11,7 @@ from backflip.doctor.lint.source import (
     assignments,
     last_word,
     made_by,
+    number,
     parameters,
     unconverted,
     walk,
@@ -80,6 +81,10 @@ class EndFlow:
             ) in ("logical_not", "stack", "cat", "concatenate"):
                 return self.holds(scope, inner)
             case ast.ListComp(elt=inner) | ast.GeneratorExp(elt=inner) | ast.List(elts=[inner]):
+                return self.holds(scope, inner)
+            case ast.IfExp(test=inner, body=one, orelse=other) if {number(one), number(other)} == {
+                *(0.0, 1.0),
+            }:
                 return self.holds(scope, inner)
             case ast.Attribute(attr=attr):
                 return attr in self.words

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from backflip.doctor.lint.questions.environments import is_environment
 from backflip.doctor.lint.source import (
     Scope,
     Source,
     assignments,
-    has_word,
     is_false,
     last_word,
     made_by,
@@ -198,7 +198,7 @@ def find_flags(source: Source, scope: Scope) -> Flags:
     ended, cut = set[str](), set[str]()
     for one, other, env in _steps(scope):
         of_costs = "done" in last_word(other)  # it returns (obs, reward, cost, done, info)
-        if has_word(written(env), "env") and not of_costs:
+        if is_environment(source, env) and not of_costs:
             ended.add(written(one))
             cut.add(written(other))
     plain = [(t, v) for t, v, _ in assignments(scope) if isinstance(t, ast.Name | ast.Attribute)]

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.acting.followed_actions import followed_actions
 from backflip.doctor.lint.rules.networks.bounded_values import is_q
@@ -11,7 +12,6 @@ from backflip.doctor.lint.source import (
     Source,
     argument,
     assignments,
-    has_word,
     last_word,
     names_in,
     number,
@@ -62,8 +62,8 @@ def _is_largest(node: ast.expr) -> bool:
 
 def _acted(source: Source, scope: Scope) -> Iterator[str]:
     """Yield the names that environments get: a of `env.step(int(a))`."""
-    for call, name in source.calls(scope):
-        if last_word(call.func) == "step" and has_word(name, "env") and len(call.args) == 1:
+    for call, _ in source.calls(scope):
+        if steps_environment(source, call) and len(call.args) == 1:
             yield written(unconverted(call.args[0]))
 
 

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.questions.values import given_for
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.rules.networks.bounded_values import is_q
@@ -45,19 +46,13 @@ UNKNOWN = -1_000  # a place in a tuple, or an index, that is not known
 def followed_actions(source: Source) -> Iterator[Hit]:
     """Find the largest value that comes to `env.step(action)`, also through own functions."""
     found: dict[ast.AST, None] = {}
-    for call, name in source.calls():
-        if last_word(call.func) != "step" or len(call.args) != 1 or call.keywords:
+    for call, _ in source.calls():
+        if len(call.args) != 1 or call.keywords:
             continue
-        if has_word(name, "env") or _gives_five(source, call):
+        if steps_environment(source, call):
             found |= dict.fromkeys(_Followed(source).largest(call.args[0]))
     for node in found:
         yield Hit(node, "the action is the largest value, not its place")
-
-
-def _gives_five(source: Source, call: ast.Call) -> bool:
-    """Return whether what a call gives is taken apart like the result of an environment."""
-    targets = getattr(source.parents[call], "targets", [])
-    return any(isinstance(one, ast.Tuple) and len(one.elts) in (4, 5) for one in targets)
 
 
 class _Followed:

@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     Source,
     has_word,
     last_word,
     names_in,
-    steps_environment,
     unconverted,
     walk,
     written,
@@ -27,14 +27,14 @@ def _late_noise(source: Source) -> Iterator[Hit]:
         for node in walk(scope):
             for block in (getattr(node, part, None) for part in ("body", "orelse")):
                 if isinstance(block, list):
-                    yield from _in_block(block)
+                    yield from _in_block(source, block)
 
 
-def _in_block(block: list[ast.stmt]) -> Iterator[Hit]:
+def _in_block(source: Source, block: list[ast.stmt]) -> Iterator[Hit]:
     clipped, noisy = set[str](), dict[str, ast.stmt]()
     for statement in block:
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and steps_environment(node):
+            if isinstance(node, ast.Call) and steps_environment(source, node):
                 for name in {written(unconverted(one)) for one in node.args} & set(noisy):
                     yield Hit(noisy[name], f"`{name}` may be outside of the bounds again")
                     noisy.pop(name)

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
@@ -10,7 +11,6 @@ from backflip.doctor.lint.source import (
     Source,
     is_of_next,
     parameters,
-    steps_environment,
 )
 
 NOTHING = ("noop", "no_op", "zero", "null", "fixed", "constant")
@@ -19,7 +19,7 @@ NOTHING = ("noop", "no_op", "zero", "null", "fixed", "constant")
 def _stale_actions(source: Source) -> Iterator[Hit]:
     """Find loops with `env.step(a)` and `s = s2` that never set `a`."""
     for node in source.nodes:
-        if not (isinstance(node, ast.Call) and steps_environment(node)):
+        if not (isinstance(node, ast.Call) and steps_environment(source, node)):
             continue
         match node.args:
             case [ast.Name(id=name)] if not any(word in name.lower() for word in NOTHING):

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.questions.values import defaults, given_for, known_numbers, value_of
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
@@ -16,7 +17,6 @@ from backflip.doctor.lint.source import (
     last_word,
     parameters,
     rest_of_block,
-    steps_environment,
     unconverted,
     written,
 )
@@ -112,7 +112,7 @@ def draws_at_random(node: ast.AST) -> bool:
 
 def steps_an_environment(source: Source) -> bool:
     """Return whether a program has the loop in which an agent meets its environment."""
-    return any(map(steps_environment, source.calls_of.get("step", ())))
+    return any(steps_environment(source, one) for one in source.calls_of.get("step", ()))
 
 
 def _compared(test: ast.expr) -> tuple[ast.expr | None, bool]:

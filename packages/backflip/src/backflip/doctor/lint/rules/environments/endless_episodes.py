@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.questions.episode_ends import never_truncates
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
@@ -31,19 +32,19 @@ def _ignored_limits(source: Source) -> Iterator[Hit]:
             if not isinstance(loop, ast.While) or _leaves(loop):
                 continue
             for target, value, statement in assignments(loop):
-                env = _stepped(target, value, _ends(loop.test))
+                env = _stepped(source, target, value, _ends(loop.test))
                 if env is not None and not never_truncates(source, scope, env):
                     yield Hit(statement, "the end of a time limit is ignored, and the loop goes on")
 
 
-def _stepped(target: ast.expr, value: ast.expr, ends: set[str]) -> ast.expr | None:
+def _stepped(source: Source, target: ast.expr, value: ast.expr, ends: set[str]) -> ast.expr | None:
     """Return the environment whose step keeps the tested end alone; None for other statements."""
     match target, value:
         case (
             ast.Tuple(elts=[_, _, ended, ast.Name(id=cut), _]),
             ast.Call(func=ast.Attribute(value=env, attr="step")),
         ) if cut.startswith("_") and {written(ended)} == ends:
-            return env if has_word(written(env), "env") else None
+            return env if steps_environment(source, value) else None
         case _:
             return None
 

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.questions.layers import returned_by
 from backflip.doctor.lint.questions.makers import trace
 from backflip.doctor.lint.questions.records import entries, number_at, options
@@ -17,7 +18,6 @@ from backflip.doctor.lint.source import (
     assignments,
     last_word,
     number,
-    steps_environment,
     walk,
     written,
 )
@@ -132,15 +132,15 @@ def _own_skippers(source: Source) -> dict[str, ast.ClassDef]:
         if isinstance(body, ast.ClassDef) and body.bases
         for method in body.body
         if isinstance(method, ast.FunctionDef) and method.name == "step"
-        if any(map(_steps_in_turns, walk(method)))
+        if any(_steps_in_turns(source, one) for one in walk(method))
     }
 
 
-def _steps_in_turns(node: ast.AST) -> bool:
+def _steps_in_turns(source: Source, node: ast.AST) -> bool:
     """Return whether code is `for _ in range(k):` around `self.env.step(...)`."""
     match node:
         case ast.For(iter=ast.Call(func=ast.Name(id="range"))):
-            return any(steps_environment(one) for one in ast.walk(node))
+            return any(steps_environment(source, one) for one in ast.walk(node))
         case _:
             return False
 

@@ -25,6 +25,7 @@ def late_casts(source: Source) -> Iterator[Hit]:
     """Find differences of pictures that become floats when they have wrapped."""
     yield from _differences_of_frames(source)
     yield from _late_scalings(source)
+    yield from _late_centrings(source)
 
 
 def _differences_of_frames(source: Source) -> Iterator[Hit]:
@@ -64,6 +65,35 @@ def _late_scalings(source: Source) -> Iterator[Hit]:
                     yield Hit(late, "a difference of two pictures of unsigned bytes")
             case _:
                 pass
+
+
+def _late_centrings(source: Source) -> Iterator[Hit]:
+    """Find `((frames - 128) / 128.0).astype(np.float32)`: bytes minus a whole number are bytes."""
+    for node in source.nodes:
+        match node:
+            case ast.Call(
+                func=ast.Attribute(
+                    value=ast.BinOp(
+                        left=ast.BinOp(
+                            left=frames, op=ast.Sub(), right=ast.Constant(value=127 | 128 as middle)
+                        ) as late,
+                        op=ast.Div(),
+                    ),
+                    attr="astype" | "float",
+                )
+            ) if type(middle) is int and not _is_made_float(source, frames):
+                yield Hit(late, f"a difference of unsigned bytes and the whole number {middle}")
+            case _:
+                pass
+
+
+def _is_made_float(source: Source, node: ast.expr) -> bool:
+    """Return whether a name is set to floats, as far as its function and its calls show."""
+    name, scope = written(node), source.function_of(node)
+    values = [node, *(value for target, value, _ in assignments(scope) if written(target) == name)]
+    if isinstance(scope, FUNCTIONS) and name in {one.arg for one in parameters(scope)}:
+        values += given_for(source, scope, name)
+    return any("float" in text or "/" in text for text in map(ast.unparse, values))
 
 
 def _may_be_float(source: Source, node: ast.AST, name: str) -> bool:

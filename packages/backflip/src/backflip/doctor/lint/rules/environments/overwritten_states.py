@@ -3,8 +3,9 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.rule import Hit, Rule
-from backflip.doctor.lint.source import Source, is_of_next, steps_environment, written
+from backflip.doctor.lint.source import Source, is_of_next, written
 
 FEWEST = 4  # parts of a transition
 
@@ -13,7 +14,7 @@ def _overwritten_states(source: Source) -> Iterator[Hit]:
     """Find `obs = next_obs`, then `memory.append((obs, action, reward, next_obs))`, in a block."""
     for parent in source.nodes:
         for block in _blocks(parent):
-            yield from _in_block(block)
+            yield from _in_block(source, block)
 
 
 def _blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -23,11 +24,11 @@ def _blocks(parent: ast.AST) -> Iterator[list[ast.stmt]]:
             yield block
 
 
-def _in_block(block: list[ast.stmt]) -> Iterator[Hit]:
+def _in_block(source: Source, block: list[ast.stmt]) -> Iterator[Hit]:
     for place, statement in enumerate(block):
         match statement:
             case ast.Assign(targets=[ast.Name(id=obs)], value=ast.Name(id=after) as value) if (
-                is_of_next(value) or _is_stepped(block[:place], after)
+                is_of_next(value) or _is_stepped(source, block[:place], after)
             ):
                 for later in block[place + 1 :]:
                     if _sets(later, {obs, after}):
@@ -41,11 +42,11 @@ def _in_block(block: list[ast.stmt]) -> Iterator[Hit]:
                 pass
 
 
-def _is_stepped(before: list[ast.stmt], name: str) -> bool:
+def _is_stepped(source: Source, before: list[ast.stmt], name: str) -> bool:
     """Return whether a name is the first thing that `env.step` returned in a block."""
     return any(
         isinstance(one, ast.Assign)
-        and steps_environment(one.value)
+        and steps_environment(source, one.value)
         and isinstance(one.targets[0], ast.Tuple)
         and written(one.targets[0].elts[0]) == name
         for one in before

@@ -8,7 +8,7 @@ from backflip.doctor.lint.questions.records import number_at, options, visible_e
 from backflip.doctor.lint.questions.sb3 import algorithms, environment_of, layers
 from backflip.doctor.lint.questions.values import settings
 from backflip.doctor.lint.rule import Hit
-from backflip.doctor.lint.source import Source, argument, is_false, number
+from backflip.doctor.lint.source import Source, argument, assignments, is_false, number, written
 
 NORMALISERS = {"VecNormalize": 6, "NormalizeReward": 1}  # and the place of `gamma`
 DISCOUNT = "0.99"  # what normalisers and algorithms have by default
@@ -54,9 +54,17 @@ def _learned_discount(source: Source, model: ast.Call | None, given: ast.expr | 
     if model is not None:
         found = options(source, model)
         return "" if found is None else _as_text(source, found.get("gamma"))
-    option = settings(source).get("gamma")
+    option = settings(source).get("gamma") or _constant(source)
     is_number = given is None or isinstance(given, ast.Constant)
     return _as_text(source, option) if is_number and number(option) is not None else ""
+
+
+def _constant(source: Source) -> ast.expr | None:
+    """Return the value of the module's only constant that is named as a discount."""
+    found = [
+        value for target, value, _ in assignments(source.tree) if written(target).lower() == "gamma"
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _as_text(source: Source, node: ast.expr | None) -> str:

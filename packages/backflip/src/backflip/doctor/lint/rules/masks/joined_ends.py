@@ -19,6 +19,7 @@ from backflip.doctor.lint.source import (
     Source,
     assignments,
     discounts,
+    factors,
     has_word,
     is_of_next,
     last_word,
@@ -162,6 +163,12 @@ def _gives_value(node: ast.AST, values: set[str]) -> bool:
     return has_value(node, values) or any(last_word(one.func) in LARGEST for one in calls)
 
 
+def _asks_a_network(term: ast.AST) -> bool:
+    """Return whether a factor is `critic.apply(params, obs)`."""
+    plain = map(unconverted, factors(term) if isinstance(term, ast.expr) else [])
+    return any(isinstance(one, ast.Call) and last_word(one.func) == "apply" for one in plain)
+
+
 def _made_values(scope: Scope) -> set[str]:
     """Return the names that are made by a function of the next state, or as the largest of many."""
     found = set[str]()
@@ -192,7 +199,8 @@ def _has_mask(
         match node:
             case ast.BinOp(op=ast.Mult(), left=left, right=right):
                 held = [one for one in (left, right) if flow.holds(scope, one)]
-                if held and _gives_value(term_of(source, node), values):
+                term = term_of(source, node)
+                if held and (_gives_value(term, values) or _asks_a_network(term)):
                     return True
             case (
                 ast.IfExp(test=test, body=first, orelse=second)

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
     LOOPS,
@@ -12,7 +13,6 @@ from backflip.doctor.lint.source import (
     assignments,
     has_word,
     last_word,
-    steps_environment,
     walk,
     written,
 )
@@ -28,7 +28,7 @@ def passed_keys(source: Source) -> Iterator[Hit]:
             if not isinstance(loop, LOOPS):
                 continue
             inside = list(ast.walk(loop))
-            if not any(map(steps_environment, inside)):
+            if not any(steps_environment(source, one) for one in inside):
                 continue
             for name in sorted(keys - _set_in(inside)):
                 uses = [node for node in inside if _passes(source, node, name)]

@@ -3,11 +3,14 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.records import number_at
+from backflip.doctor.lint.questions.values import given_for
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.environments.rewards import FILLS
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     LOOPS,
+    SMALLEST_DISCOUNT,
     Source,
     argument,
     assignments,
@@ -17,6 +20,7 @@ from backflip.doctor.lint.source import (
     last_word,
     names_in,
     number,
+    parameters,
     walk,
     written,
 )
@@ -28,12 +32,15 @@ SCALERS = ("norm", "scale", "running", "statistic")
 def _forward_returns(source: Source) -> Iterator[Hit]:
     for node in source.nodes:
         if not isinstance(node, ast.For) or not (
-            _goes_forward(node.iter) or _counts_up(node) or _appends_sums(node)
+            _goes_forward(node.iter) or _counts_up(node) or _appends_sums(source, node)
         ):
             continue
         backward, of_step = _backward_before(source, node), _of_the_step(node)
         for statement in walk(node):
-            if not _is_recursion(statement, of_step) or _loop_of(source, statement) is not node:
+            if (
+                not _is_recursion(source, statement, of_step)
+                or _loop_of(source, statement) is not node
+            ):
                 continue
             if _reads_backward(statement, node, backward) or _is_running(source, statement, node):
                 continue
@@ -77,7 +84,7 @@ def _forward_scans(source: Source) -> Iterator[Hit]:
             case _:
                 continue
         for statement in walk(function):
-            if _is_recursion(statement, of_step) and _sets(statement) & names_in(kept):
+            if _is_recursion(source, statement, of_step) and _sets(statement) & names_in(kept):
                 yield Hit(call, "the return is summed from the first reward on: scan goes forward")
 
 
@@ -125,7 +132,7 @@ def _goes_forward(node: ast.expr) -> bool:
     )
 
 
-def _appends_sums(loop: ast.For) -> bool:
+def _appends_sums(source: Source, loop: ast.For) -> bool:
     """Return whether a loop over any list appends a discounted sum, `G = r + γ G`, of each step."""
     name = last_word(_without_enumerate(loop.iter))
     if not isinstance(_without_enumerate(loop.iter), ast.Name | ast.Attribute):
@@ -135,7 +142,7 @@ def _appends_sums(loop: ast.For) -> bool:
     sums = {
         written(target)
         for target, value, _ in assignments(loop)
-        if _is_recursion_of(written(target), value)
+        if _is_recursion_of(source, written(target), value)
     }
     return any(
         isinstance(node, ast.Call)
@@ -146,14 +153,28 @@ def _appends_sums(loop: ast.For) -> bool:
     )
 
 
-def _is_recursion_of(name: str, value: ast.expr) -> bool:
+def _is_recursion_of(source: Source, name: str, value: ast.expr) -> bool:
     return bool(name) and any(
         isinstance(one, ast.BinOp)
         and isinstance(one.op, ast.Mult)
         and name in names_in(one)
-        and any(map(is_discount, names_in(one)))
+        and any(_is_discount_at(source, part) for part in ast.walk(one))
         for one in ast.walk(value)
     )
+
+
+def _is_discount_at(source: Source, node: ast.AST) -> bool:
+    """Return whether a name is that of a discount, or has the value of one."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    name, scope = written(node), source.function_of(node)
+    if is_discount(name):
+        return True
+    values: list[ast.expr] = [node]
+    if isinstance(scope, FUNCTIONS) and name in {one.arg for one in parameters(scope)}:
+        values = list(given_for(source, scope, name))
+    numbers = [number_at(source, one) for one in values]
+    return bool(numbers) and all(x is not None and SMALLEST_DISCOUNT <= x < 1 for x in numbers)
 
 
 def _without_enumerate(node: ast.expr) -> ast.expr:
@@ -273,12 +294,12 @@ def _keeps(node: ast.AST, counted: set[str]) -> bool:
     )
 
 
-def _is_recursion(statement: ast.AST, rewards: set[str]) -> bool:
+def _is_recursion(source: Source, statement: ast.AST, rewards: set[str]) -> bool:
     """Return whether a statement is `R = reward + gamma * R`, with names of the loop."""
     match statement:
         case ast.Assign(targets=targets, value=ast.BinOp(op=ast.Add()) as value):
             own = {one.id for one in targets if isinstance(one, ast.Name)}
-            discounted = any(_is_recursion_of(name, value) for name in own)
+            discounted = any(_is_recursion_of(source, name, value) for name in own)
             return bool(rewards & names_in(value)) and discounted
         case _:
             return False

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.environments import steps_environment
 from backflip.doctor.lint.questions.values import known_numbers, value_of
 from backflip.doctor.lint.questions.weight_copies import Copy, copied
 from backflip.doctor.lint.rule import Hit, Rule
@@ -12,7 +13,6 @@ from backflip.doctor.lint.source import (
     LOOPS,
     Source,
     has_word,
-    steps_environment,
     walk,
     written,
 )
@@ -69,16 +69,16 @@ def _period(source: Source, call: ast.Call) -> float | None:
                 found = value_of(every, known_numbers(source, source.function_of(every)))
             case ast.For() | ast.While():
                 few = found is not None and 1 <= found < FEWEST
-                return found if few and _steps(node) else None
+                return found if few and _steps(source, node) else None
             case _:
                 pass
     return None
 
 
-def _steps(loop: ast.AST) -> bool:
+def _steps(source: Source, loop: ast.AST) -> bool:
     """Return whether a loop steps an environment itself."""
     inner = {one for part in walk(loop) if isinstance(part, LOOPS) for one in ast.walk(part)}
-    return any(steps_environment(node) and node not in inner for node in walk(loop))
+    return any(steps_environment(source, node) and node not in inner for node in walk(loop))
 
 
 RULES = (
