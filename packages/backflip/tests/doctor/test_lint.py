@@ -14,6 +14,7 @@ from packages.backflip.tests.doctor.lint_samples import BAD, GOOD
 from backflip.cli.main import main
 from backflip.doctor.lint.files import LARGEST_FILE, lint, lint_text
 from backflip.doctor.lint.registry import RULES
+from backflip.doctor.lint.report import in_words
 from backflip.doctor.lint.source import number
 
 ROOT = Path(__file__).parents[4]
@@ -70,6 +71,12 @@ def test_a_line_is_left_out_with_a_reason_and_only_with_one() -> None:
     assert lines(bad.format("  # rl: ignore[L11, L12] a test")) == []
     assert lines(bad.format("  # rl: ignore[L12]")) == [("L12", 2)]
     assert lines(bad.format("  # rl: ignore[L11] another rule")) == [("L12", 2)]
+
+
+def test_a_comment_that_leaves_nothing_out_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("eps = 1.0\neps *= 1.1  # rl: ignore L12\neps *= 1.2\n")
+    said = in_words(lint([tmp_path]))
+    assert said.count("write `# rl: ignore[L12]` and a reason") == 1
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_checked(

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from packages.backflip.tests.doctor.log_writers import cleanrl, rows_of, write_csv
+from packages.backflip.tests.doctor.log_writers import cleanrl, rows_of, sb3, write_csv
 from packages.runshelf.tests.interop.wandb_writer import wandb_file
 
 from backflip.cli.main import main
@@ -739,6 +739,42 @@ def test_an_imported_run_of_rsl_rl_is_over_env_steps_too(tmp_path):
     (log,) = find_logs(tmp_path, "latest", {})
     assert (log.library, log.counts, log.end) == ("rsl_rl", "env steps", 60 * 98_304)
     assert any("in each iteration" in note for note in log.notes)
+
+
+def sb3_with_monitors(folder):
+    names = {"rollout/ep_rew_mean": 1.0, "rollout/ep_len_mean": 100, "train/value_loss": 0.5}
+    steps = {"time/total_timesteps": lambda share: round(share * 6000)}
+    folder.mkdir(parents=True)
+    sb3(folder, **names, **steps, **{"train/policy_gradient_loss": -0.01})
+    for env in range(2):
+        rows = "".join(f"{at % 7},100,{2 * at + env}\n" for at in range(1, 31))
+        head = '#{"t_start": 1.6e9, "env_id": "CartPole-v1"}\nr,l,t\n'
+        (folder / f"{env}.monitor.csv").write_text(head + rows)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        *(sb3_with_monitors, cleanrl, rsl_rl, skrl, rl_games, spinup, tianshou, sample_factory),
+        dopamine,
+    ],
+)
+def test_an_imported_run_is_read_as_the_files_that_it_comes_from(tmp_path, write):
+    folder = write(tmp_path / "logs" / "one")
+    import_path(tmp_path, folder, info=RunInfo(), argv=[], say=print)
+    (read,) = logs_in(folder, {})
+    (log,) = find_logs(tmp_path, "latest", {})
+    for fact in ("library", "algorithm", "env", "counts", "unknown"):
+        assert getattr(log, fact) == getattr(read, fact), fact
+    assert log.planned == pytest.approx(read.planned, nan_ok=True)
+    kept = {name: x for name, x in read.settings.items() if name != "env_id"}  # it is `env`
+    assert log.settings == {**log.settings, **kept}
+    assert log.signals.keys() == read.signals.keys()
+    for name, signal in read.signals.items():
+        assert log.signals[name][2:] == signal[2:], name
+        for ours, theirs in zip(log.signals[name][:2], signal[:2], strict=True):
+            assert ours == pytest.approx(theirs, rel=1e-6, nan_ok=True), name
 
 
 def test_the_command_judges_a_folder_of_several_libraries(tmp_path, capsys):

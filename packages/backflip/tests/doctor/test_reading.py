@@ -29,6 +29,7 @@ from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_labels import signals_of_labels
 from backflip.doctor.reading.own_runs import logs_of_run
 from backflip.doctor.reading.suggesting import closest
+from backflip.doctor.reading.tables import over_env_steps
 from backflip.doctor.report import in_words
 from backflip.doctor.summary import doctors_word
 from backflip.preferences.label_file import LABELS
@@ -933,6 +934,13 @@ def test_a_damaged_file_of_wandb_beside_a_sound_one_is_a_note(tmp_path):
     assert only(tmp_path).signals["approx_kl"].x[-1] == 19
     with pytest.raises(UserFacingError, match="does not begin as a file of W&B"):
         logs_in(tmp_path / "b.wandb", {})
+
+
+def test_episodes_of_two_environments_are_in_the_order_of_their_ends():
+    found = over_env_steps(np.array([[3.0, 1.0], [10.0, 20.0], [5.0, 7.0]]))  # t, r, l
+    assert found["r"].x.tolist() == [7.0, 12.0]
+    assert found["r"].y.tolist() == [20.0, 10.0]
+    assert found["t"].y.tolist() == [1.0, 3.0]
 
 
 def test_metrics_of_the_machine_beside_those_of_seeds_are_no_training(tmp_path):

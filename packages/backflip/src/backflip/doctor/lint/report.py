@@ -24,6 +24,8 @@ def _finding(one: Finding, *, explain: bool) -> list[str]:
     code = _line(one.path, one.line)
     lines += [f"    {code}"] if code else []
     lines.append(f"  seen: {one.seen}")
+    if "rl: ignore" in code:
+        lines.append(f"  note: to leave this out, write `# rl: ignore[{one.rule.id}]` and a reason")
     if explain:
         lines += [f"  why:  {one.rule.why}", f"  fix:  {one.rule.fix}"]
         lines.append(f"  from: {one.rule.origin}")

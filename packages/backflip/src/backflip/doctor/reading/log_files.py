@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,19 +12,17 @@ from typing import Any
 import numpy as np
 
 from backflip.doctor.log import SAVED, Log, Signal
-from backflip.doctor.reading.from_settings import with_settings
-from backflip.doctor.reading.guessing import (
-    algorithm_of,
-    number_of_actions,
-    with_action_values,
-    with_loss_of_q,
-    without_first_steps,
+from backflip.doctor.reading.interpreting import (
+    RUNTIME,
+    interpreted,
+    series_of,
+    with_episodes,
+    with_seconds,
 )
-from backflip.doctor.reading.naming import Logged, Named, named
+from backflip.doctor.reading.naming import Logged
 from backflip.doctor.reading.saved_models import unneeded_mib
 from backflip.doctor.reading.scalar_files import scalars_in
-from backflip.doctor.reading.single_returns import monitored, unrolled
-from backflip.doctor.reading.step_counts import has_own_axis, placed, with_steps_by_clock
+from backflip.doctor.reading.step_counts import placed
 from backflip.doctor.reading.tables import (
     OF_MONITOR,
     columns,
@@ -39,7 +37,7 @@ from runshelf.interop.event_columns import Column
 from runshelf.interop.event_files import Settings
 from runshelf.interop.import_tables import wandb_steps
 from runshelf.interop.log_folders import LogFolder, NoLogs, find_log_folders, without_unreadable
-from runshelf.interop.log_survey import columns_of, parse_folder_name, text_of
+from runshelf.interop.log_survey import FolderName, columns_of, parse_folder_name, text_of
 from runshelf.interop.metric_names import library_of
 from runshelf.interop.neighbours import joined
 from runshelf.interop.spinup_files import spinup_settings
@@ -53,19 +51,6 @@ _TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 _TABLES_IN_FOLDERS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 OF_CALLBACK = "doctor.csv"  # the usual file of `backflip.doctor.sb3.DoctorCallback`
 _MOST_TABLES = 1_000
-# The clip range of PPO, of Stable-Baselines3 and of TorchRL: a setting, if it is constant.
-_LOGGED_SETTINGS = {
-    "clip_range": ("train/clip_range", "train/clip_epsilon"),
-    "learning_rate": ("train/learning_rate", "charts/learning_rate", "Loss/learning_rate"),
-}
-# Of continuous actions; Stable-Baselines3, skrl and Sample Factory log it of these only.
-DEVIATIONS = (
-    *("train/std", "Policy / Standard deviation", "train/action_stddev_mean"),
-    *("Policy/mean_std", "Policy/mean_noise_std"),
-)
-_RUNTIME = "_runtime"  # seconds since the start, as W&B names them
-_COUNT = "time/episodes"  # until each line, of Stable-Baselines3
-_GRADIENT_STEPS = "train/num_sgd_steps"  # of an update, of Sample Factory
 READABLE = (
     "event files of TensorBoard (`*tfevents*`), files of W&B (`*.wandb`), and CSV files (`.csv`, "
     "`.tsv` and `.txt`, also with `.gz`)"
@@ -180,7 +165,7 @@ def _of_tables(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list
 def _of_scalars(folder: Path, logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Log:
     in_env_steps = placed(logged, mapping)
     notes = list(in_env_steps.notes)
-    log = _log(folder, str(folder), in_env_steps.logged, {}, notes, mapping)
+    log = interpreted(str(folder), in_env_steps.logged, {}, notes, mapping, _about(folder))
     return replace(log, counts=in_env_steps.counts)
 
 
@@ -211,7 +196,9 @@ def _of_table(path: Path, mapping: Mapping[str, str]) -> list[Log]:
             settings = spinup_settings(path.parent) | settings
         in_env_steps = placed(logged, mapping)
         notes = [*said, *in_env_steps.notes]
-        log = _log(path, f"{path} {name}".strip(), in_env_steps.logged, settings, notes, mapping)
+        log = interpreted(
+            f"{path} {name}".strip(), in_env_steps.logged, settings, notes, mapping, _about(path)
+        )
         log = replace(log, counts=in_env_steps.counts)
         found.append(replace(log, algorithm=str(algorithm)) if algorithm else log)
     return found
@@ -231,19 +218,15 @@ def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[
             said.append(f"`{file.name}`: {kept.damage.count} records skipped; {kept.damage.first}")
         logged, counts, more = placed(_of_wandb_rows(kept.rows, mapping), mapping)
         said, logged = [*said, *more], dict(logged)
-        times = logged.pop(_RUNTIME, None)
-        named_as = LogFolder(file.parent / (kept.name or file.stem), [file.name])
-        log = _log(file, str(file), logged, kept.config, said, mapping, named_as)
-        found.append(replace(_with_seconds(log, times, _RUNTIME), counts=counts))
+        times = logged.pop(RUNTIME, None)
+        about = parse_folder_name(LogFolder(file.parent / (kept.name or file.stem), [file.name]))
+        log = interpreted(str(file), logged, kept.config, said, mapping, about)
+        found.append(replace(with_seconds(log, times, RUNTIME), counts=counts))
     return found
 
 
-def _with_seconds(log: Log, times: Logged | None, logged_as: str) -> Log:
-    """Return a log with the times that its records have, unless it has the signal `seconds`."""
-    if times is None or "seconds" in log.signals:
-        return log
-    seconds = Signal(times.x, times.y, logged_as)
-    return replace(log, signals={**log.signals, "seconds": seconds})
+def _about(path: Path) -> FolderName:
+    return parse_folder_name(LogFolder(path.parent, [path.name]))
 
 
 def _of_wandb_rows(rows: list[dict[str, float]], mapping: Mapping[str, str]) -> dict[str, Logged]:
@@ -268,7 +251,7 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     settings = dict[str, Any]()
     logged, counts, said = placed(_of_events(source, settings, notes), mapping)
     notes, logged = [*notes, *said], dict(logged)
-    times = logged.pop(_RUNTIME, None)
+    times = logged.pop(RUNTIME, None)
     if source.progress:
         logged = _of_progress(source.progress, notes, mapping) | logged
     if library_of(logged) == "spinup":
@@ -278,11 +261,10 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
         logged |= episodes
     for path in source.monitors[:1]:  # of one training: all have the same environment
         settings = _settings_of(read_csv(path).head) | settings
-    log = _log(source.folder, str(source.folder), logged, settings, notes, mapping, source)
-    log = replace(_with_seconds(log, times, "times of events"), counts=counts)
-    if episodes and log.library == "sb3":
-        returns, lengths = (Signal(*episodes[name], name) for name in ("r", "l"))
-        log = monitored(log, returns, lengths, len(source.monitors))
+    about = parse_folder_name(source)
+    log = interpreted(str(source.folder), logged, settings, notes, mapping, about)
+    log = replace(with_seconds(log, times, "times of events"), counts=counts)
+    log = with_episodes(log, episodes, len(source.monitors))
     saved = unneeded_mib(source.folder)
     if saved is None:
         return log
@@ -297,69 +279,6 @@ def _of_progress(path: Path, notes: list[str], mapping: Mapping[str, str]) -> di
     return columns(rows, axis)
 
 
-def _log(
-    path: Path,
-    name: str,
-    logged: Mapping[str, Logged],
-    settings: Mapping[str, Any],
-    notes: list[str],
-    mapping: Mapping[str, str],
-    source: LogFolder | None = None,
-) -> Log:
-    found = named(logged, mapping)
-    about = parse_folder_name(source or LogFolder(path.parent, [path.name]))
-    config = {**_constants(logged), **about.config, **settings}
-    signals, said = _meant(found, logged)
-    actions = None if any(name in logged for name in DEVIATIONS) else number_of_actions(signals)
-    if actions is not None:
-        config.setdefault("actions", actions)
-    written = _algorithm(about.algorithm or config.get("exp_name"))
-    clips = "ppo" if any(name in logged for name in _LOGGED_SETTINGS["clip_range"]) else None
-    algorithm = written or algorithm_of(found.library, signals) or clips
-    planned = config.get("total_timesteps")
-    return with_settings(
-        Log(
-            name,
-            found.library,
-            signals,
-            found.unknown,
-            algorithm,
-            about.env or config.get("env_id"),
-            config,
-            float(planned) if isinstance(planned, int | float) else math.nan,
-            (*notes, *found.notes, *said),
-        )
-    )
-
-
-def _meant(
-    found: Named, logged: Mapping[str, Logged]
-) -> tuple[Mapping[str, Signal], tuple[str, ...]]:
-    """Return the signals as their library means them, and notes on those that are left out."""
-    signals = with_loss_of_q(found.library, with_action_values(found.library, found.signals))
-    if _COUNT in logged:
-        signals = unrolled(signals, Signal(*logged[_COUNT], _COUNT))
-    if found.library == "sample_factory" and _GRADIENT_STEPS in logged:
-        return without_first_steps(signals, Signal(*logged[_GRADIENT_STEPS], _GRADIENT_STEPS))
-    return signals, ()
-
-
-def _constants(logged: Mapping[str, Logged]) -> dict[str, Any]:
-    """Return settings that a library logs as series; only of those that stay."""
-    found = {
-        setting: next((logged[name].y for name in names if name in logged), np.zeros(0))
-        for setting, names in _LOGGED_SETTINGS.items()
-    }
-    return {name: float(y[0]) for name, y in found.items() if len(y) and np.all(y == y[0])}
-
-
-def _algorithm(name: object) -> str | None:
-    """Return the algorithm in a name such as `ppo_continuous_action`; None if there is none."""
-    known = ("ppo", "a2c", "dqn", "ddpg", "td3", "sac", "vpg")
-    words = re.split(r"[^a-z0-9]+", str(name or "").lower())
-    return next((word for word in words if word in known), None)
-
-
 def _of_events(source: LogFolder, settings: dict[str, Any], notes: list[str]) -> dict[str, Logged]:
     files = [columns_of(path, notes) for path in source.events]
     for entry in (entry for file in files for entry in file.others):
@@ -370,28 +289,7 @@ def _of_events(source: LogFolder, settings: dict[str, Any], notes: list[str]) ->
     parts: dict[str, list[Column]] = {}
     for tag, column in (pair for file in files for pair in file.numbers.items()):
         parts.setdefault(tag, []).append(column)
-    logged = {tag: _joined(columns) for tag, columns in parts.items()}
-    logged = with_steps_by_clock(logged, parts)
-    return logged | _times_of(parts, logged) if _COUNT not in logged else logged
-
-
-def _times_of(
-    parts: Mapping[str, Sequence[Column]], logged: Mapping[str, Logged]
-) -> dict[str, Logged]:
-    """Return the seconds since the first event, of the tag with the most events, over its steps."""
-    library = library_of(logged)
-    tags = [tag for tag in parts if not has_own_axis(library, tag)]
-    if not tags:
-        return {}
-    most = max(tags, key=lambda tag: len(logged[tag].x))
-    times = np.concatenate([column.times for column in parts[most]])
-    return {_RUNTIME: Logged(logged[most].x, times - times.min())}
-
-
-def _joined(columns: Sequence[Column]) -> Logged:
-    """Return the numbers of a tag in several event files."""
-    x = np.concatenate([column.steps for column in columns]).astype(np.float64)
-    return Logged(x, np.concatenate([column.values for column in columns]))
+    return series_of(parts)
 
 
 def _settings_in(text: str) -> dict[str, Any]:

@@ -10,10 +10,9 @@ from backflip.core.paths import name_on_command_line
 from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, SAVED, Log, Signal
 from backflip.doctor.reading.continued import began_at, joined, parents_of
 from backflip.doctor.reading.expected_causes import expected_causes
-from backflip.doctor.reading.naming import Logged, named
+from backflip.doctor.reading.imported_runs import log_of_import
 from backflip.doctor.reading.own_labels import signals_of_labels
 from backflip.doctor.reading.saved_models import of_checkpoint
-from backflip.doctor.reading.step_counts import placed
 from runshelf.recorder.rerun import records_itself
 from runshelf.store.columns import Column
 from runshelf.store.metrics import read_columns
@@ -44,7 +43,7 @@ def _logs_of_run(run: Run) -> list[Log]:
     """Return the log of each seed of a run alone."""
     columns = read_columns(run.folder)
     if "imported" in run.manifest:
-        return [_imported(run, columns)]
+        return [log_of_import(run, columns)]
     by_seed = _by_seed(columns)
     shared = by_seed.pop(None, {})
     if not by_seed:
@@ -126,30 +125,3 @@ def _series(columns: Mapping[str, Column], name: str) -> Any:
         if found:
             return found
     return {}
-
-
-def _imported(run: Run, columns: Mapping[str, Column]) -> Log:
-    logged: dict[str, Logged] = {}
-    for name in columns:
-        for x, y, _ in _series(columns, name).values():
-            logged[name] = Logged(np.asarray(x, np.float64), np.asarray(y, np.float64))
-    in_env_steps = placed(logged, {})
-    found = named(in_env_steps.logged, {})
-    return Log(
-        run.manifest.get("name") or run.short,
-        found.library,
-        found.signals,
-        found.unknown,
-        algorithm=run.manifest.get("algorithm"),
-        env=run.manifest.get("env"),
-        settings=run.manifest["config"],
-        planned=_planned(run.manifest["config"]),
-        notes=(*in_env_steps.notes, *found.notes),
-        run=str(run.folder),
-        counts=in_env_steps.counts,
-    )
-
-
-def _planned(config: Mapping[str, Any]) -> float:
-    value = config.get("total_timesteps")
-    return float(value) if isinstance(value, int | float) else float("nan")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float64
 
 from backflip.doctor.log import Values
 from backflip.doctor.reading.naming import ENV_STEPS, OF_TRAININGS, Logged
@@ -124,14 +125,18 @@ def of_monitors(paths: Sequence[Path], notes: list[str]) -> dict[str, Logged]:
     Files are of environments that ran side by side: their episodes are in the order of their ends.
     """
     found = [_episodes(path, notes) for path in paths]
-    times, returns, lengths = np.concatenate(found, axis=1)
-    if not len(times):
+    episodes = np.concatenate(found, axis=1)
+    if not episodes.size:
         notes.append("the monitor files hold no episode")
         return {}
-    order = np.argsort(times, kind="stable")
-    x = np.cumsum(lengths[order])
-    episodes = {"r": returns, "l": lengths, "t": times}
-    return {name: Logged(x, values[order]) for name, values in episodes.items()}
+    return over_env_steps(episodes)
+
+
+def over_env_steps(episodes: Float64[np.ndarray, "3 episodes"]) -> dict[str, Logged]:
+    """Return times, returns and lengths of episodes over env steps, in the order of their ends."""
+    times, returns, lengths = episodes[:, np.argsort(episodes[0], kind="stable")]
+    x = np.cumsum(lengths)
+    return {"r": Logged(x, returns), "l": Logged(x, lengths), "t": Logged(x, times)}
 
 
 def _episodes(path: Path, notes: list[str]) -> Values:
