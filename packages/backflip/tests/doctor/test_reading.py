@@ -18,7 +18,7 @@ from backflip.api import teach
 from backflip.cli.diagnosing import CANNOT_READ
 from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
-from backflip.doctor.diagnosis import diagnose
+from backflip.doctor.diagnosis import FEWEST, diagnose
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.reading import log_files
 from backflip.doctor.reading.about import checked_facts
@@ -40,6 +40,14 @@ from runshelf.interop import csv_files
 from runshelf.interop.event_files import scalar_event, version_event
 from runshelf.store.finding import find_run
 from runshelf.store.run import create_run, open_run
+
+
+def _steps(share):
+    return round(share * 60_000)
+
+
+def _rises(share):
+    return 100 * share
 
 
 def only(path, mapping=None):
@@ -934,6 +942,64 @@ def test_a_damaged_file_of_wandb_beside_a_sound_one_is_a_note(tmp_path):
     assert only(tmp_path).signals["approx_kl"].x[-1] == 19
     with pytest.raises(UserFacingError, match="does not begin as a file of W&B"):
         logs_in(tmp_path / "b.wandb", {})
+
+
+def test_points_between_thousands_are_no_decimal_points_beside_decimal_commas(tmp_path):
+    (tmp_path / "a.csv").write_text("env_steps;ep_return;kl\n1.000;1.234,5;0,1\n12.000;7;\n")
+    found = only(tmp_path / "a.csv").signals["episode_return_mean"]
+    assert (found.x.tolist(), found.y.tolist()) == ([1000.0, 12_000.0], [1234.5, 7.0])
+    (tmp_path / "b.csv").write_text("env_steps;ep_return\n1;1.000\n2;2.500\n")
+    assert only(tmp_path / "b.csv").signals["episode_return_mean"].y.tolist() == [1.0, 2.5]
+
+
+def test_a_name_without_a_meaning_that_ends_in_nan_is_a_finding(tmp_path):
+    late = {"pg_loss": lambda share: 0.1 if share < 0.5 else math.nan}
+    path = write_csv(tmp_path / "a.csv", rows_of(env_steps=_steps, ep_return=_rises, **late))
+    assert [one.check.id for one in diagnose(only(path)).findings] == ["NN-NAN"]
+    gaps = {"eval": lambda share: math.nan if share * 60 % 10 > 1 else 1.0}
+    path = write_csv(tmp_path / "b.csv", rows_of(env_steps=_steps, ep_return=_rises, **gaps))
+    assert only(path).broken == ()
+
+
+def test_a_loss_is_not_suggested_as_a_value():
+    assert closest(["loss/v", "loss/pi"]) == {"loss/v": "value_loss", "loss/pi": "policy_loss"}
+
+
+def test_settings_alone_do_not_tell_that_nothing_is_wrong(tmp_path):
+    settings = {"learning_rate": 3e-4, "gamma": 0.99, "ent_coef": 0.01, "clip_coef": 0.2}
+    settings |= {"num_envs": 4, "num_steps": 128, "vf_coef": 0.5, "total_timesteps": 30_000}
+    rows = [{"_step": 512 * at, "_runtime": at, "my return": 9.0} for at in range(60)]
+    named = {"exp_name": "ppo", "env_id": "CartPole-v1"}
+    wandb_file(tmp_path / "run-x.wandb", rows, "walk", **settings, **named)
+    found = diagnose(only(tmp_path))
+    assert len(found.fine) >= FEWEST
+    assert not found.can_tell
+
+
+def test_nested_names_of_wandb_are_those_of_event_files(tmp_path):
+    rows = [{"_step": 512 * at, "charts.SPS": 1.0, "losses.entropy": 0.1} for at in range(20)]
+    rows = [row | {"charts.episodic_return": 9.0} for row in rows]
+    wandb_file(tmp_path / "run-x.wandb", rows, "walk")
+    log = only(tmp_path)
+    assert log.library == "cleanrl"
+    assert log.has("episode_return_mean", "entropy")
+
+
+def test_rows_and_calls_are_no_env_steps(tmp_path):
+    path = write_csv(tmp_path / "a.csv", rows_of(ep_return=_rises))
+    assert (only(path).counts, only(path).end) == ("rows", 60)
+    wandb_file(tmp_path / "run-x.wandb", [{"_step": at, "ep_return": 1.0} for at in range(20)])
+    wandb_file(tmp_path / "run-y.wandb", [{"_step": 9 * at, "ep_return": 1.0} for at in range(20)])
+    counts = {log.name[-7:-6]: log.counts for log in logs_in(tmp_path, {})}
+    assert (counts["x"], counts["y"]) == ("log calls", "env steps")
+
+
+def test_a_column_seed_with_a_capital_letter_tells_trainings_apart(tmp_path):
+    text = "Seed,env_steps,ep_return\n" + "".join(
+        f"{seed},{at},{at}\n" for seed in (1, 2) for at in range(20)
+    )
+    (tmp_path / "a.csv").write_text(text)
+    assert [log.name[-6:] for log in logs_in(tmp_path / "a.csv", {})] == ["Seed=1", "Seed=2"]
 
 
 def test_episodes_of_two_environments_are_in_the_order_of_their_ends():

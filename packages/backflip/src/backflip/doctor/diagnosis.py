@@ -10,6 +10,7 @@ from backflip.doctor.calibration import Calibration, limit_of, why_no_limit
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import CAUSES
 from backflip.doctor.check import Cause, Check, Running
+from backflip.doctor.checks.optimising import ALWAYS_FINITE
 from backflip.doctor.log import Log, Values
 from backflip.doctor.measures import smoothed
 from runshelf.formatting import plural
@@ -23,6 +24,8 @@ SILENT = 0.25  # factor of that exponent for a check that found nothing; tuned, 
 MOST_EXPECTED = 0.9  # of the prior, for causes that a person expected: others stay possible
 LEAST_EXPECTED = 0.01
 RETURN = "episode_return_mean"
+# Without one of them, a log holds settings and speeds only.
+OF_LEARNING = (RETURN, "evaluation_return", *ALWAYS_FINITE)
 FEWEST = 10  # logged points; below, little can be said
 NEED_NO_POINTS = ("setting", "identity")  # kinds of limits that one value can be beyond
 
@@ -96,7 +99,8 @@ class Diagnosis(NamedTuple):
         """Whether enough was logged to say anything."""
         others = len(self.fine) + len(self.warnings) + len(self.remarks)
         says_return = self.log.has(RETURN) or self.log.library != "unknown"
-        return bool(self.findings) or others >= (1 if says_return else FEWEST)
+        is_told = self.log.library == "backflip" or self.log.has_any(*OF_LEARNING)
+        return bool(self.findings) or (is_told and others >= (1 if says_return else FEWEST))
 
     @property
     def verdict(self) -> str:

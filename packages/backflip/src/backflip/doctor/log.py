@@ -19,6 +19,7 @@ SAVED = "saved_unneeded_mib"
 # What the steps of a log count.
 OF_ENVS, OF_EACH_ENV = "env steps", "steps of each environment"
 ITERATIONS, UPDATES = "iterations", "updates"
+ROWS, CALLS = "rows", "log calls"
 ON_POLICY = ("ppo", "a2c", "vpg")
 OFF_POLICY = ("dqn", "ddpg", "td3", "sac")
 
@@ -50,6 +51,7 @@ class Log:
         library: `backflip`, one of `runshelf.interop.metric_names`, or `unknown`.
         signals: by our name of the metric.
         unknown: logged names without a meaning for a check.
+        broken: series of such names that end in NaN or infinity, after finite numbers.
         algorithm: its name in lower case, if known.
         env: the environment's id, if known.
         settings: the settings of the algorithm, as far as they are known.
@@ -68,6 +70,7 @@ class Log:
     library: str
     signals: Mapping[str, Signal]
     unknown: tuple[str, ...] = ()
+    broken: tuple[Signal, ...] = ()
     algorithm: str | None = None
     env: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])

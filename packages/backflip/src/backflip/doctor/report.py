@@ -214,8 +214,9 @@ def _unknown(names: Sequence[str]) -> list[str]:
     if not names:
         return []
     near = [*closest(names).items()][:MOST_NAMES]
+    more = f", and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return [
-        f"names without a meaning here: {harmless(', '.join(names[:MOST_NAMES]))}",
+        f"names without a meaning here: {harmless(', '.join(names[:MOST_NAMES]))}{more}",
         *(
             f"  perhaps --map {shlex.quote(f'{harmless(theirs)}={ours}')} ({SIGNALS[ours].text})"
             for theirs, ours in near

@@ -21,6 +21,8 @@ MOST_UNPACKED = 2**28  # bytes of a file that ends in .gz: a small one can hold 
 _SEPARATORS = ",;\t"
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DECIMAL_COMMA = re.compile(r"-?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
+_THOUSANDS = re.compile(r"-?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?")
+_LOOKED_AT = 1_000  # lines, for commas that are decimal points
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MOST_NAMED = 5  # line numbers in a sentence
 
@@ -78,7 +80,7 @@ def read_csv(path: Path, numbers: Collection[str] = ()) -> Csv:
         raise DamagedFile(f"`{path}` has no line of column names: it is not a training log")
     separator = _separator_of(whole[start])
     names, start = _names_at(whole, start, separator)
-    if all(not isinstance(_value(name, separator), str) for name in names):
+    if all(not isinstance(_value(name), str) for name in names):
         raise DamagedFile(f"`{path}` has no line of column names: its first line has only numbers")
     head = next((_head(line[1:]) for line in whole[:start] if line.startswith("#{")), {})
     table = Csv(head, iter(()), [], names, len(lines) if lines[-1] else 0)
@@ -121,9 +123,7 @@ def _names_at(lines: list[str], at: int, separator: str) -> tuple[list[str], int
     first = next(_cells(lines[at], separator), [])
     if at and lines[at - 1].startswith("#"):
         comment = next(_cells(lines[at - 1][1:], separator), [])
-        if len(comment) == len(first) and not any(
-            isinstance(_value(x, separator), str) for x in first
-        ):
+        if len(comment) == len(first) and not any(isinstance(_value(x), str) for x in first):
             return comment, at
     return first, at + 1
 
@@ -138,6 +138,7 @@ def _head(text: str) -> dict[str, Any]:
 def _rows(
     table: Csv, lines: list[str], start: int, numbers: Collection[str], separator: str
 ) -> Iterator[Row]:
+    comma = separator == ";" and any(map(_has_decimal_comma, lines[start : start + _LOOKED_AT]))
     for number, line in enumerate(lines[start:], start + 1):
         if _is_skipped(line):
             continue
@@ -147,7 +148,7 @@ def _rows(
             continue
         # Rows written before a name was first logged have fewer cells.
         pairs = zip(table.names, cells, strict=False)
-        row = {name: _value(cell, separator) for name, cell in pairs if name and cell != ""}
+        row = {name: _value(cell, comma=comma) for name, cell in pairs if name and cell != ""}
         if not all(isinstance(row.get(name), int | float) for name in numbers):
             table.broken.append(number)
             continue
@@ -166,15 +167,19 @@ def _cells(line: str, separator: str) -> Iterator[list[str]]:
         return
 
 
-def _value(cell: str, separator: str) -> int | float | str:
+def _has_decimal_comma(line: str) -> bool:
+    return any(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in line.split(";"))
+
+
+def _value(cell: str, *, comma: bool = False) -> int | float | str:
     """Return a cell as a number if it is one, else as text.
 
-    Where semicolons separate cells, a comma is the decimal point, as spreadsheets write it.
+    If a comma is the decimal point, as in spreadsheets of many languages, then 1.000 is 1,000.
     """
+    if comma and _THOUSANDS.fullmatch(cell):
+        cell = cell.replace(".", "")
     try:
-        number = float(cell)
+        number = float(cell.replace(",", ".") if comma and _DECIMAL_COMMA.fullmatch(cell) else cell)
     except ValueError:
-        if separator == ";" and _DECIMAL_COMMA.fullmatch(cell):
-            return float(cell.replace(",", "."))
         return cell
     return int(cell) if number.is_integer() and _WHOLE.fullmatch(cell) else number

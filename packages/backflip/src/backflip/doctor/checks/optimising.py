@@ -21,7 +21,7 @@ NEARLY_ALL = 0.9  # of the budget
 ALWAYS_FINITE = (
     *("policy_loss", "value_loss", "q_loss", "total_loss", "entropy", "approx_kl", "grad_norm"),
     *("critic_grad_norm", "actor_grad_norm", "value_grad_norm", "update_ratio", "reward_mean"),
-    *("q_mean", "value_mean", "advantage_mean", "temperature", "obs_abs_mean", "learning_rate"),
+    *("q_mean", "value_mean", "advantage_mean", "temperature", "obs_abs_mean"),
 )
 # Libraries that log a return only when episodes have ended; others log NaN until one does.
 LOG_FINITE_RETURNS = (
@@ -41,14 +41,17 @@ def _not_finite(log: Log) -> Running | None:
     follows in the first 20 % of the budget.
     """
     returns = RETURNS if log.library in LOG_FINITE_RETURNS else ()
-    found = [log.signals[name] for name in (*ALWAYS_FINITE, *returns) if log.has(name)]
-    if not found and not log.has("episode_return_mean"):
+    found = [
+        log.signals[name] for name in (*ALWAYS_FINITE, "learning_rate", *returns) if log.has(name)
+    ]
+    if not found and not log.broken and not log.has("episode_return_mean"):
         return None
     begins = log.end < EARLY * log.budget
     bad = [one.x[_broken(one.y, begins)][:1] for one in found]
     if not returns and log.has("episode_return_mean"):  # NaN may mean that no episode has ended
         one = log.signals["episode_return_mean"]
         bad.append(one.x[np.isinf(one.y)][:1])
+    bad += [one.x[np.flatnonzero(np.isfinite(one.y))[-1] + 1 :][:1] for one in log.broken]
     first = np.sort(np.concatenate(bad))
     if not len(first):
         return Running(np.asarray([log.end]), np.zeros(1))
@@ -123,7 +126,7 @@ def _rate_zero(log: Log) -> Running | None:
 
 def _rate_high(log: Log) -> Running | None:
     """Return the largest learning rate; None if nothing says that a network learns with it."""
-    if log.algorithm is None and not log.has_any(*ALWAYS_FINITE[:-1]):
+    if log.algorithm is None and not log.has_any(*ALWAYS_FINITE):
         return None
     found = log.signals["learning_rate"]
     return or_none(largest(Running(found.x, found.y)))

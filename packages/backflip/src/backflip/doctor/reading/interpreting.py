@@ -73,6 +73,7 @@ def interpreted(
             found.library,
             signals,
             found.unknown,
+            found.broken,
             _algorithm_of(
                 found.library, signals, logged, about.algorithm or config.get("exp_name")
             ),

@@ -4,14 +4,14 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import SAVED, Log, Signal
+from backflip.doctor.log import CALLS, ROWS, SAVED, Log, Signal
 from backflip.doctor.reading.interpreting import (
     RUNTIME,
     interpreted,
@@ -184,9 +184,10 @@ def _of_table(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     """Return the log of each training of a CSV file."""
     table, said = read_csv(path), list[str]()
     if {*OF_MONITOR} <= {*table.names}:
-        parts = {"": of_monitors([path], said)}
+        parts, has_steps = {"": of_monitors([path], said)}, True
     else:
         rows, axis = list(table.rows), steps_of(table.names, mapping)
+        has_steps = axis is not None
         said += notes_of(path, table, rows, axis)
         parts = {name: columns(some, axis) for name, some in trainings(rows, axis).items()}
     found, algorithm = list[Log](), table.head.get("algorithm")
@@ -199,7 +200,7 @@ def _of_table(path: Path, mapping: Mapping[str, str]) -> list[Log]:
         log = interpreted(
             f"{path} {name}".strip(), in_env_steps.logged, settings, notes, mapping, _about(path)
         )
-        log = replace(log, counts=in_env_steps.counts)
+        log = replace(log, counts=in_env_steps.counts if has_steps else ROWS)
         found.append(replace(log, algorithm=str(algorithm)) if algorithm else log)
     return found
 
@@ -216,17 +217,38 @@ def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[
         said = list[str]()
         if kept.damage.count:
             said.append(f"`{file.name}`: {kept.damage.count} records skipped; {kept.damage.first}")
-        logged, counts, more = placed(_of_wandb_rows(kept.rows, mapping), mapping)
+        rows = _as_in_event_files(kept.rows)
+        logged, counts, more = placed(_of_wandb_rows(rows, mapping), mapping)
         said, logged = [*said, *more], dict(logged)
         times = logged.pop(RUNTIME, None)
         about = parse_folder_name(LogFolder(file.parent / (kept.name or file.stem), [file.name]))
         log = interpreted(str(file), logged, kept.config, said, mapping, about)
+        counts = CALLS if log.library == "unknown" and _are_calls(rows, mapping) else counts
         found.append(replace(with_seconds(log, times, RUNTIME), counts=counts))
     return found
 
 
 def _about(path: Path) -> FolderName:
     return parse_folder_name(LogFolder(path.parent, [path.name]))
+
+
+def _as_in_event_files(rows: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Return rows with `charts/SPS` for `charts.SPS`, if a library is known by such names.
+
+    W&B names what is in nested dictionaries with dots.
+    """
+    names = {name for row in rows for name in row}
+    if library_of(names) or not library_of(name.replace(".", "/") for name in names):
+        return rows
+    return [{name.replace(".", "/"): value for name, value in row.items()} for row in rows]
+
+
+def _are_calls(rows: Sequence[Mapping[str, float]], mapping: Mapping[str, str]) -> bool:
+    """Return whether rows are over W&B's own count of calls, which nobody gave it: 0, 1, 2, ..."""
+    if steps_of({name for row in rows for name in row}, mapping) or wandb_steps(rows) != "_step":
+        return False
+    steps = [row["_step"] for row in rows if "_step" in row]
+    return len(steps) > 1 and steps == list(range(len(steps)))
 
 
 def _of_wandb_rows(rows: list[dict[str, float]], mapping: Mapping[str, str]) -> dict[str, Logged]:

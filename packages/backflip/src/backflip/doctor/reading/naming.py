@@ -32,6 +32,7 @@ OWN_NAMES = {
 }
 RAY = "ray/tune/"  # before RLlib's names in event files
 _MOST_UNKNOWN = 40
+_FEWEST_BROKEN, _LEAST_BROKEN = 5, 0.05  # values at the end of a series, and their share
 MANY = 0.4  # of the values: single episodes that end together are fewer
 # Values of single episodes: those of several environments may end at the same step.
 EPISODES = ("charts/episodic_return", "charts/episodic_length")
@@ -53,12 +54,14 @@ class Named(NamedTuple):
         library: the library that wrote them, or `unknown`.
         signals: by our name.
         unknown: names without a meaning for a check.
+        broken: series of names without a meaning that end in NaN or infinity.
         notes: what is wrong with the series.
     """
 
     library: str
     signals: dict[str, Signal]
     unknown: tuple[str, ...]
+    broken: tuple[Signal, ...]
     notes: tuple[str, ...]
 
 
@@ -88,7 +91,19 @@ def named(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Named:
             found[ours] = _signal(name, series, factor, how)
     used = [name for name in short if name in {one.logged_as for one in found.values()}]
     notes = (*_going_back(short, used), *_left_out(short, used, found))
-    return Named(library or "unknown", found, tuple(unknown[:_MOST_UNKNOWN]), notes)
+    others = (_signal(name, short[name], 1.0, "") for name in unknown)
+    broken = tuple(one for one in others if _ends_broken(one.y))
+    return Named(library or "unknown", found, tuple(unknown[:_MOST_UNKNOWN]), broken, notes)
+
+
+def _ends_broken(y: Values) -> bool:
+    """Return whether values are finite at first, and then NaN or infinite until the end.
+
+    A few at the end do not count: a program may be writing them.
+    """
+    finite = np.flatnonzero(np.isfinite(y))
+    rest = len(y) - finite[-1] - 1 if len(finite) else 0
+    return rest >= max(_FEWEST_BROKEN, _LEAST_BROKEN * len(y))
 
 
 def check_mapping(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> None:
@@ -109,8 +124,8 @@ def check_mapping(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> N
 
 def _is_explained(name: str, library: Library) -> bool:
     """Return whether a name without a signal has a known meaning all the same."""
-    known = (*AXES, *OF_TRAININGS, *MEANINGS.get(library, {}))
-    return name in known or name.lower() in STEPS
+    known = (*AXES, *MEANINGS.get(library, {}))
+    return name in known or name.lower() in (*STEPS, *OF_TRAININGS)
 
 
 def _meaning(name: str, library: Library, mapping: Mapping[str, str]) -> tuple[str, float, str]:

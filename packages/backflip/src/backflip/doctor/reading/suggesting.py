@@ -9,6 +9,7 @@ from backflip.doctor.signals import SIGNALS
 MOST_MATCHES = 5  # similar signals that are looked at
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")  # also of `AverageEpRet`
 IN_BRACKETS = re.compile(r"\([^)]*\)|\[[^]]*\]")
+LOSSES = ("loss", "losses")  # the part of a name before the last
 LARGE = re.compile(r"\d\d+")
 SYNONYMS = {
     "ep": "episode",
@@ -72,7 +73,9 @@ def _similar(name: str) -> str | None:
     Both consist of the same words of ours, so that neither `loss` nor `q_value_loss` is `q_loss`.
     Words that no signal has, and `mean`, do not count.
     """
-    last = name.rsplit("/", 1)[-1].lower().replace("-", "_")
+    before, _, last = name.lower().replace("-", "_").rpartition("/")
+    if before.endswith(LOSSES) and "loss" not in last:
+        return None
     matches = difflib.get_close_matches(last, SIGNALS, MOST_MATCHES, 0.75)
     return next((one for one in matches if _known_words(one) == _known_words(last)), None)
 
@@ -96,6 +99,7 @@ def _words(name: str) -> frozenset[str]:
 
     What is in brackets does not, such as `(last 100)`, nor do large numbers.
     """
-    last = IN_BRACKETS.sub(" ", name).rsplit("/", 1)[-1].replace("π", "pi ")
+    before, _, last = IN_BRACKETS.sub(" ", name).replace("π", "pi ").rpartition("/")
+    last += " loss" if before.lower().endswith(LOSSES) else ""  # `loss/v` is no value
     words = frozenset(word.lower() for word in WORD.findall(last) if not LARGE.fullmatch(word))
     return words - EMPTY

@@ -36,7 +36,8 @@ def trainings(rows: Sequence[Row], axis: str | None) -> dict[str, list[Row]]:
     without a value, such as those about the machine, belong to all trainings.
     """
     found: dict[str, list[Row]] = {}
-    names = [name for name in OF_TRAININGS if len({row[name] for row in rows if name in row}) > 1]
+    columns = dict.fromkeys(name for row in rows for name in row if name.lower() in OF_TRAININGS)
+    names = [name for name in columns if len({row[name] for row in rows if name in row}) > 1]
     if not names:
         return {"": list(rows)}
     for row in rows:
