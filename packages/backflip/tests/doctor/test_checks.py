@@ -1028,3 +1028,15 @@ def test_an_infinite_return_is_found_in_any_log(algorithm):
     waits = np.where(T < 0.1, math.nan, 100 * T)
     assert "NN-NAN" in found_in(log(algorithm, episode_return_mean=infinite), "findings")
     assert "NN-NAN" not in found_in(log(algorithm, episode_return_mean=waits), "findings")
+
+
+def test_values_that_explain_returns_later_are_no_remark_about_the_time_before():
+    x = np.arange(1.0, 61.0) * 1000
+    late = np.where(np.arange(60) < 40, 0.01, 0.3)
+    logs = [
+        Log("a", "sb3", {"explained_variance": Signal(x, y, "train/explained_variance")}, (), ())
+        for y in (late, np.full(60, 0.01))
+    ]
+    found = [[one.check.id for one in diagnose(log).remarks] for log in logs]
+    assert "PV-EV-ZERO" not in found[0]
+    assert "PV-EV-ZERO" in found[1]

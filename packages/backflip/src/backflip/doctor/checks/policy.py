@@ -353,6 +353,7 @@ CHECKS = (
         {
             "steps-too-small": 0.9,
             "policy-loss": 0.4,
+            "reward-scale": 0.5,  # errors of values take up the gradient of a clipped sum
             "no-reward-signal": 0.3,
             "advantages": 0.2,
             "entropy-bonus": 0.3,
