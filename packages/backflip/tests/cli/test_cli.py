@@ -366,6 +366,9 @@ def test_very_large_numbers_are_short() -> None:
     )
     assert health_line({"episode_return_mean": 1e9}) == "true return 1000000000.0"
     assert mean_cell([2e31, 2e31], 1) == "2e+31"
+    assert mean_cell([2.667e-5, 2.667e-5], 3) == "2.67e-05"
+    assert mean_cell([-1e-9, -1e-9], 3) == "-1e-09"
+    assert mean_cell([0.0, 0.0], 3) == "0.000"
     assert mean_cell([1e9, 1e9], 1) == "1,000,000,000.0"
 
 

@@ -403,7 +403,8 @@ def test_unknown_environment_is_refused(env_id: str, message: str) -> None:
         (
             "own_envs:Ladder",
             {"hight": 3},
-            r"`height`\?; accepted: height=1, pay=1.5, names=a,b, max_episode_steps=500$",
+            r"`height`\?; accepted: height \(required, such as 1\), pay=1.5, names=a,b, "
+            "max_episode_steps=500$",
         ),
         ("own_envs:Probe", {"size": 1.5}, "`size` must be a whole number, got 1.5"),
     ],

@@ -286,4 +286,6 @@ def mean_cell(values: list[float], decimals: int) -> str:
 
 
 def _cell(value: float, decimals: int) -> str:
+    if 0 < abs(value) < 0.5 / 10**decimals:  # it would be 0.000, or even -0.000
+        return f"{value:.3g}"
     return decimal(value, decimals, ",")

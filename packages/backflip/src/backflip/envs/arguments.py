@@ -116,8 +116,7 @@ def fitting(
         return dict(args)
     unknown = [f"`{key}`{did_you_mean(key, parameters)}" for key in args if key not in parameters]
     if unknown:
-        simple = [p for p in parameters.values() if _kind(p) or p.default is p.empty]
-        accepted = ", ".join(f"{p.name}={_example(p)}" for p in simple) or "none"
+        accepted = ", ".join(filter(None, map(_accepted, parameters.values()))) or "none"
         raise UsageError(
             f"environment `{env_id}` does not take --env-arg {'; '.join(unknown)}; "
             f"accepted: {accepted}"
@@ -131,6 +130,16 @@ def fitting(
     if wrong:
         raise UsageError(f"environment `{env_id}`: --env-arg {'; '.join(wrong)}")
     return {k: _converted(v, parameters[k]) for k, v in args.items()}
+
+
+def _accepted(parameter: inspect.Parameter) -> str:
+    """Return an argument with its default, or an example; empty if it cannot be typed."""
+    name, default = parameter.name, parameter.default
+    if default is parameter.empty:
+        return f"{name} (required, such as {_example(parameter)})"
+    if default is None and name not in HIDDEN:
+        return name
+    return f"{name}={_example(parameter)}" if _kind(parameter) else ""
 
 
 def _converted(value: Any, parameter: inspect.Parameter) -> Any:

@@ -289,7 +289,7 @@ def _function(text: str) -> Prefer:
     try:
         function = find_object(text)
     except UsageError as error:
-        hint = did_you_mean(text.partition(":")[0], KINDS)
+        hint = did_you_mean(text.partition(":")[0], KINDS) if "=" in text else ""
         raise UsageError(f"unknown teacher `{text}`{hint}: {error} ({THERE_ARE})") from error
     if isinstance(function, type) or not callable(function):
         what = "a class" if isinstance(function, type) else f"of type {type(function).__name__}"
