@@ -22,7 +22,6 @@ _SEPARATORS = ",;\t"
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DECIMAL_COMMA = re.compile(r"-?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?")
 _THOUSANDS = re.compile(r"-?[0-9]{1,3}(\.[0-9]{3})+(,[0-9]+)?")
-_LOOKED_AT = 1_000  # lines, for commas that are decimal points
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MOST_NAMED = 5  # line numbers in a sentence
 
@@ -138,7 +137,7 @@ def _head(text: str) -> dict[str, Any]:
 def _rows(
     table: Csv, lines: list[str], start: int, numbers: Collection[str], separator: str
 ) -> Iterator[Row]:
-    comma = separator == ";" and any(map(_has_decimal_comma, lines[start : start + _LOOKED_AT]))
+    comma = separator == ";" and any(map(_has_decimal_comma, lines[start:]))
     for number, line in enumerate(lines[start:], start + 1):
         if _is_skipped(line):
             continue
@@ -168,7 +167,8 @@ def _cells(line: str, separator: str) -> Iterator[list[str]]:
 
 
 def _has_decimal_comma(line: str) -> bool:
-    return any(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in line.split(";"))
+    cells = line.split(";") if "," in line else []
+    return any(_DECIMAL_COMMA.fullmatch(cell.strip()) for cell in cells)
 
 
 def _value(cell: str, *, comma: bool = False) -> int | float | str:
