@@ -19,6 +19,7 @@ from backflip.doctor.lint.source import (
 )
 
 FEWEST = 3  # parts of a tuple whose places are followed
+MASKS = {0.0, 1.0}  # of `0.0 if end else 1.0`, which is 1 - end
 ROUNDS = 6  # an end goes through a few containers
 KEEPING = ("append", "add", "push", "put", "extend")
 
@@ -82,9 +83,10 @@ class EndFlow:
                 return self.holds(scope, inner)
             case ast.ListComp(elt=inner) | ast.GeneratorExp(elt=inner) | ast.List(elts=[inner]):
                 return self.holds(scope, inner)
-            case ast.IfExp(test=inner, body=one, orelse=other) if {number(one), number(other)} == {
-                *(0.0, 1.0),
-            }:
+            case ast.IfExp(test=inner, body=one, orelse=other) if {
+                number(one),
+                number(other),
+            } == MASKS:
                 return self.holds(scope, inner)
             case ast.Attribute(attr=attr):
                 return attr in self.words

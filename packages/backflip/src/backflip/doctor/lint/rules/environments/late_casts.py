@@ -88,25 +88,29 @@ def _late_centrings(source: Source) -> Iterator[Hit]:
 
 
 def _is_made_float(source: Source, node: ast.expr) -> bool:
-    """Return whether a name is set to floats, as far as its function and its calls show."""
-    name, scope = written(node), source.function_of(node)
-    values = [node, *(value for target, value, _ in assignments(scope) if written(target) == name)]
-    if isinstance(scope, FUNCTIONS) and name in {one.arg for one in parameters(scope)}:
-        values += given_for(source, scope, name)
-    return any("float" in text or "/" in text for text in map(ast.unparse, values))
+    """Return whether code is a float, as far as its function and its calls show."""
+    return _has_float([node, *_values_of(source, node, written(node))])
 
 
 def _may_be_float(source: Source, node: ast.AST, name: str) -> bool:
     """Return whether a name is set to a float, or a parameter that is given one, or not here."""
+    scope, values = source.function_of(node), _values_of(source, node, name)
+    if isinstance(scope, FUNCTIONS) and name in {one.arg for one in parameters(scope)}:
+        return _has_float(values) or not any(True for _ in given_for(source, scope, name))
+    return _has_float(values)
+
+
+def _values_of(source: Source, node: ast.AST, name: str) -> list[ast.expr]:
+    """Return what a function sets a name to, and what calls give for it."""
     scope = source.function_of(node)
     values = [value for target, value, _ in assignments(scope) if written(target) == name]
     if isinstance(scope, FUNCTIONS) and name in {one.arg for one in parameters(scope)}:
-        given = list(given_for(source, scope, name))
-        values += given
-        if not given:
-            return True
-    texts = [ast.unparse(value) for value in values]
-    return any("float" in text or "/" in text for text in texts)
+        values += given_for(source, scope, name)
+    return values
+
+
+def _has_float(values: list[ast.expr]) -> bool:
+    return any("float" in text or "/" in text for text in map(ast.unparse, values))
 
 
 def _scales(body: ast.ClassDef) -> bool:

@@ -37,10 +37,9 @@ def _forward_returns(source: Source) -> Iterator[Hit]:
             continue
         backward, of_step = _backward_before(source, node), _of_the_step(node)
         for statement in walk(node):
-            if (
-                not _is_recursion(source, statement, of_step)
-                or _loop_of(source, statement) is not node
-            ):
+            if _loop_of(source, statement) is not node:
+                continue
+            if not _is_recursion(source, statement, of_step):
                 continue
             if _reads_backward(statement, node, backward) or _is_running(source, statement, node):
                 continue
