@@ -948,6 +948,9 @@ def test_points_between_thousands_are_no_decimal_points_beside_decimal_commas(tm
     (tmp_path / "a.csv").write_text("env_steps;ep_return;kl\n1.000;1.234,5;0,1\n12.000;7;\n")
     found = only(tmp_path / "a.csv").signals["episode_return_mean"]
     assert (found.x.tolist(), found.y.tolist()) == ([1000.0, 12_000.0], [1234.5, 7.0])
+    rows = "".join(f"{at};7\n" for at in range(2000))
+    (tmp_path / "c.csv").write_text(f"env_steps;ep_return\n{rows}3000;7,5\n")
+    assert only(tmp_path / "c.csv").signals["episode_return_mean"].y[-1] == 7.5
     (tmp_path / "b.csv").write_text("env_steps;ep_return\n1;1.000\n2;2.500\n")
     assert only(tmp_path / "b.csv").signals["episode_return_mean"].y.tolist() == [1.0, 2.5]
 
@@ -956,6 +959,7 @@ def test_a_name_without_a_meaning_that_ends_in_nan_is_a_finding(tmp_path):
     late = {"pg_loss": lambda share: 0.1 if share < 0.5 else math.nan}
     path = write_csv(tmp_path / "a.csv", rows_of(env_steps=_steps, ep_return=_rises, **late))
     assert [one.check.id for one in diagnose(only(path)).findings] == ["NN-NAN"]
+    assert any("`pg_loss`: NaN or infinity until the end" in one for one in only(path).notes)
     gaps = {"eval": lambda share: math.nan if share * 60 % 10 > 1 else 1.0}
     path = write_csv(tmp_path / "b.csv", rows_of(env_steps=_steps, ep_return=_rises, **gaps))
     assert only(path).broken == ()

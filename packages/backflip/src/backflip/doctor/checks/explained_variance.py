@@ -13,7 +13,7 @@ from backflip.doctor.measures import (
 )
 
 LATE = 0.5  # of the budget
-NOTHING = 0.05  # explained variance of values that are no better than a constant
+UNEXPLAINED = 0.05  # explained variance of values that are no better than a constant
 NEVER, SOON = 0.1, 0.05
 FIRST = 3  # updates
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
@@ -21,9 +21,13 @@ _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
 
 def _variance_unexplained(log: Log) -> Running | None:
-    """Return the largest explained variance so far; the last one alone if it tells by the end."""
+    """Return the largest explained variance so far; if it reaches the limit, the last one alone.
+
+    Otherwise a training whose values began to explain returns late would be judged by the time
+    before.
+    """
     found = or_none(after(log, LATE, largest(smoothed(log, log.signals["explained_variance"]))))
-    if found is None or found.value[-1] < NOTHING:
+    if found is None or found.value[-1] < UNEXPLAINED:
         return found
     return Running(found.x[-1:], found.value[-1:])
 
@@ -100,7 +104,7 @@ CHECKS = (
             "unlucky-or-slow": 0.2,
         },
         f"{_SCHULMAN}; Stable-Baselines3 issues 1897 and 2240",
-        limit=NOTHING,
+        limit=UNEXPLAINED,
         algorithms=ON_POLICY,
         says="remark",
         healthy_share=0.07,

@@ -38,7 +38,7 @@ def _not_finite(log: Log) -> Running | None:
     """Return the number of signals so far with a value that is not a number, or infinite.
 
     NaNs before the first number stand for a value that there is not yet. They count if no number
-    follows in the first 20 % of the budget.
+    follows in the first 20 % of the budget. Series of unknown names count if they end so.
     """
     returns = RETURNS if log.library in LOG_FINITE_RETURNS else ()
     found = [
@@ -136,7 +136,8 @@ CHECKS = (
     Check(
         "NN-NAN",
         "a value is not finite",
-        "number of signals with a NaN or an infinity, among those that are always finite",
+        "number of signals with a NaN or an infinity, among those that are always finite, and of "
+        "series of unknown names that end so",
         _not_finite,
         (),
         "above",

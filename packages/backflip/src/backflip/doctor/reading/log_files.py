@@ -244,7 +244,7 @@ def _as_in_event_files(rows: list[dict[str, float]]) -> list[dict[str, float]]:
 
 
 def _are_calls(rows: Sequence[Mapping[str, float]], mapping: Mapping[str, str]) -> bool:
-    """Return whether rows are over W&B's own count of calls, which nobody gave it: 0, 1, 2, ..."""
+    """Return whether rows are over W&B's own count of calls, 0, 1, 2, ...: no steps were given."""
     if steps_of({name for row in rows for name in row}, mapping) or wandb_steps(rows) != "_step":
         return False
     steps = [row["_step"] for row in rows if "_step" in row]

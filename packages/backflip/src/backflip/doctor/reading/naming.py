@@ -93,6 +93,9 @@ def named(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Named:
     notes = (*_going_back(short, used), *_left_out(short, used, found))
     others = (_signal(name, short[name], 1.0, "") for name in unknown)
     broken = tuple(one for one in others if _ends_broken(one.y))
+    if broken:
+        named_so = _first_of([one.logged_as for one in broken])
+        notes = (*notes, f"{named_so}: NaN or infinity until the end, after finite numbers")
     return Named(library or "unknown", found, tuple(unknown[:_MOST_UNKNOWN]), broken, notes)
 
 
