@@ -97,6 +97,9 @@ SAMPLES = {
     "PV-EV-ZERO": both(
         "ppo", 0.01, {"explained_variance": 0.01}, {"explained_variance": np.minimum(T * 4, 0.9)}
     ),
+    "PV-CONSTANT": both(
+        "ppo", 1e-7, {"explained_variance": 1e-7}, {"explained_variance": np.minimum(T * 4, 0.9)}
+    ),
     "PV-EV-NEG": both("ppo", -0.5, {"explained_variance": -0.5}, {"explained_variance": -0.1}),
     "PI-ENT-START": both(
         "ppo",

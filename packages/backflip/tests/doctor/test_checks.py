@@ -1040,3 +1040,28 @@ def test_values_that_explain_returns_later_are_no_remark_about_the_time_before()
     found = [[one.check.id for one in diagnose(log).remarks] for log in logs]
     assert "PV-EV-ZERO" not in found[0]
     assert "PV-EV-ZERO" in found[1]
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_one_value_for_all_states_is_told_from_an_untrained_network_by_rounding(scale):
+    rng = np.random.default_rng(3)
+    states, weights = rng.normal(size=(POINTS, 256, 4)), rng.normal(size=4)
+    returns = (scale * (50.0 + 10.0 * states @ weights)).astype(np.float32)
+    untrained = (0.1 * scale * np.tanh(states @ rng.normal(size=4))).astype(np.float32)
+    constant = np.full_like(returns, scale)
+
+    def found(values):
+        explained = 1.0 - np.var(returns - values, axis=1) / np.var(returns, axis=1)
+        found = diagnose(log("ppo", explained_variance=explained)).findings
+        return "PV-CONSTANT" in {one.check.id for one in found}
+
+    assert found(constant)
+    assert not found(untrained)
+
+
+def test_values_that_begin_to_differ_are_not_constant():
+    late = np.where(T < 0.6, 1e-7, 0.5)
+    assert "PV-CONSTANT" in {
+        one.check.id for one in diagnose(log("ppo", explained_variance=1e-7)).findings
+    }
+    assert not diagnose(log("ppo", explained_variance=late)).findings

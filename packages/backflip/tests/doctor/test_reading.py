@@ -443,6 +443,8 @@ def test_names_that_are_used_or_have_a_meaning_are_not_unknown(tmp_path):
         ("reward", "episode_return_mean"),
         ("ep_rew_mean", "episode_return_mean"),
         ("AverageEpRet", "episode_return_mean"),
+        ("returned_episode_returns", "episode_return_mean"),
+        ("returned_episode_lengths", "episode_length_mean"),
         ("Train/EpLen", "episode_length_mean"),
         ("actor_loss", "policy_loss"),
         ("vf_loss", "value_loss"),
@@ -821,7 +823,7 @@ def test_is_my_ppo_converged(tmp_path):
             },
         )
     )
-    assert {"PI-ENT-HIGH", "PV-EV-ZERO", "PV-LOSS"} <= set(names)
+    assert {"PI-ENT-HIGH", "PV-CONSTANT", "PV-LOSS"} <= set(names)
     first = [one.cause.id for one in found.causes[:3]]
     assert {"reward-scale", "entropy-bonus"} & set(first)
 
@@ -1119,3 +1121,18 @@ def test_event_files_of_rllib_are_over_iterations(tmp_path):
     assert log.library == "rllib"
     assert log.signals["episode_return_mean"].x.tolist() == [2048.0 * at for at in range(1, 61)]
     assert any("iterations are placed among the env steps" in note for note in log.notes)
+
+
+def test_steps_that_are_times_are_no_env_steps(tmp_path):
+    lines = [f"{1.7e9 + 10 * at:.0f},{at}\n" for at in range(30)]
+    (tmp_path / "a.csv").write_text("step,ep_return\n" + "".join(lines))
+    log = only(tmp_path / "a.csv")
+    assert (log.counts, log.end) == ("seconds", 290.0)
+    assert "steps begin at 1,700,000,000, as seconds since 1970 do" in " ".join(log.notes)
+
+
+@pytest.mark.parametrize("name", ["env_id", "env_name", "ENV_NAME", "gym_id", "env"])
+def test_the_settings_of_a_log_name_the_environment(tmp_path, name):
+    rows = [{"_step": at, "ep_return": 1.0} for at in range(20)]
+    wandb_file(tmp_path / "run-x.wandb", rows, **{"env_kwargs": {"env": 3}, name: "Hopper-v5"})
+    assert only(tmp_path).env == "Hopper-v5"

@@ -22,6 +22,7 @@ from runshelf.interop.tfrecord import frame
 from runshelf.store import logged_media, series
 from runshelf.store.finding import list_runs
 from runshelf.store.metrics import SEED, broken_lines, read_metrics
+from runshelf.store.results import result_metric
 from runshelf.store.run import RunInfo, open_run
 from runshelf.store.state import state_of
 
@@ -578,3 +579,10 @@ def test_imported_metrics_are_compacted(tmp_path):
     run = the_run(tmp_path / "home", logdir(tmp_path / "logs", *((n, "a", 1.0) for n in range(99))))
     assert not list(run.folder.glob("metrics-*.jsonl"))
     assert broken_lines(run.folder) == []
+
+
+@pytest.mark.parametrize("library", MEANINGS)
+def test_the_result_of_an_imported_run_is_a_return(library):
+    meanings = MEANINGS[library]
+    best = result_metric(dict.fromkeys(meanings, 3))
+    assert meanings[best].like in ("episode_return_mean", "evaluation_return")

@@ -19,7 +19,7 @@ SAVED = "saved_unneeded_mib"
 # What the steps of a log count.
 OF_ENVS, OF_EACH_ENV = "env steps", "steps of each environment"
 ITERATIONS, UPDATES = "iterations", "updates"
-ROWS, CALLS = "rows", "log calls"
+ROWS, CALLS, SECONDS = "rows", "log calls", "seconds"
 ON_POLICY = ("ppo", "a2c", "vpg")
 OFF_POLICY = ("dqn", "ddpg", "td3", "sac")
 

@@ -32,6 +32,10 @@ _RETURNS = (
     rf"{_TESTED}.*(return|reward|rew_mean)",
     r"(^|[/_.])(episode_return_mean|ep_rew_mean)$",
     r"(^|[/_.])(episode|episodic)_(return|reward)$",
+    r"(?i)(^|[/_. ])(mean|average|total|cumulative)[ _]?(ep(isode)?[ _]?)?(re(ward|turn)s?|ret)"
+    r"( \(mean\))?$",
+    r"^rewards/step$",  # rl_games, which logs it over `iter` and `time`, too
+    r"^r$",  # monitors of Gymnasium and Stable-Baselines3
 )
 _OTHERS = (
     rf"{_TESTED}.*{_SCORE}",

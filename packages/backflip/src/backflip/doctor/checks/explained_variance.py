@@ -15,6 +15,7 @@ from backflip.doctor.measures import (
 LATE = 0.5  # of the budget
 UNEXPLAINED = 0.05  # explained variance of values that are no better than a constant
 NEVER, SOON = 0.1, 0.05
+CONSTANT = 1e-5  # |explained variance| of one value for all states, with the rounding of float32
 FIRST = 3  # updates
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
@@ -27,9 +28,25 @@ def _variance_unexplained(log: Log) -> Running | None:
     before.
     """
     found = or_none(after(log, LATE, largest(smoothed(log, log.signals["explained_variance"]))))
-    if found is None or found.value[-1] < UNEXPLAINED:
+    return found and _until_reached(found, UNEXPLAINED)
+
+
+def _until_reached(found: Running, limit: float) -> Running:
+    """Return what was found; once the limit was reached, the last value alone."""
+    if found.value[-1] < limit:
         return found
     return Running(found.x[-1:], found.value[-1:])
+
+
+def _explained_size(log: Log) -> Running | None:
+    """Return the largest median of |explained variance| so far; once at the limit, the last alone.
+
+    Values V(s) = c have 1 - Var[G - c] / Var[G] = 0, but for rounding.
+    """
+    found = log.signals["explained_variance"]
+    size = smoothed(log, found._replace(y=np.abs(found.y)))
+    found = or_none(after(log, NEVER, largest(size)))
+    return found and _until_reached(found, CONSTANT)
 
 
 def _explained_at_first(log: Log) -> Running | None:
@@ -81,6 +98,7 @@ CHECKS = (
         f"{_SCHULMAN}; Stable-Baselines3 issues 1897 and 2240",
         algorithms=ON_POLICY,
         least_margin=0.05,
+        unless=("PV-CONSTANT",),
     ),
     Check(
         "PV-EV-ZERO",
@@ -108,7 +126,28 @@ CHECKS = (
         algorithms=ON_POLICY,
         says="remark",
         healthy_share=0.07,
-        unless=("PV-EV-NEG",),
+        unless=("PV-EV-NEG", "PV-CONSTANT"),
+    ),
+    Check(
+        "PV-CONSTANT",
+        "values are the same in every state",
+        "largest median of |explained variance| so far, after a tenth of the budget",
+        _explained_size,
+        ("explained_variance",),
+        "below",
+        "identity",
+        "The value function gives one number for every observation, or numbers that are tiny "
+        "against the returns. Even an untrained network tells observations apart.",
+        {
+            "observations": 0.5,
+            "reward-scale": 0.4,
+            "steps-too-large": 0.3,
+            "values-do-not-learn": 0.2,
+            "initialisation": 0.1,
+        },
+        "the definition: V(s) = c gives 1 - Var[G - c] / Var[G] = 0",
+        limit=CONSTANT,
+        algorithms=ON_POLICY,
     ),
     Check(
         "PV-EV-NEG",

@@ -34,6 +34,8 @@ DEVIATIONS = (
     *("train/std", "Policy / Standard deviation", "train/action_stddev_mean"),
     *("Policy/mean_std", "Policy/mean_noise_std"),
 )
+# Names of settings that hold the environment, the most certain ones first.
+ENVIRONMENTS = ("env_id", "env_name", "gym_id", "environment_id", "env", "environment")
 RUNTIME = "_runtime"  # seconds since the start, as W&B names them
 _COUNT = "time/episodes"  # until each line, of Stable-Baselines3
 _GRADIENT_STEPS = "train/num_sgd_steps"  # of an update, of Sample Factory
@@ -77,7 +79,7 @@ def interpreted(
             _algorithm_of(
                 found.library, signals, logged, about.algorithm or config.get("exp_name")
             ),
-            about.env or config.get("env_id"),
+            about.env or _environment(config),
             config,
             float(planned) if isinstance(planned, int | float) else math.nan,
             (*notes, *found.notes, *said),
@@ -91,6 +93,13 @@ def _algorithm_of(
     """Return the algorithm that a log names, or that logs such series; None if several do."""
     clips = "ppo" if any(name in logged for name in _LOGGED_SETTINGS["clip_range"]) else None
     return _algorithm(written) or algorithm_of(library, signals) or clips
+
+
+def _environment(config: Mapping[str, Any]) -> str | None:
+    """Return the environment that settings name; None if they name none."""
+    lower = {str(name).lower(): value for name, value in config.items()}
+    named = (lower.get(name) for name in ENVIRONMENTS)
+    return next((one for one in named if isinstance(one, str)), None)
 
 
 def _meant(

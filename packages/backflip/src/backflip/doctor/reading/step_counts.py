@@ -11,13 +11,23 @@ steps: its iterations are placed by the clock, too. RLlib's event files are over
 env steps are logged beside them.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from backflip.doctor.log import ITERATIONS, OF_EACH_ENV, OF_ENVS, UPDATES, Log, Signal, Values
+from backflip.doctor.log import (
+    ITERATIONS,
+    OF_EACH_ENV,
+    OF_ENVS,
+    SECONDS,
+    UPDATES,
+    Log,
+    Signal,
+    Values,
+)
 from backflip.doctor.measures import together
 from backflip.doctor.reading.naming import ENV_STEPS, RAY, Logged
 from runshelf.errors import UsageError
@@ -37,6 +47,11 @@ _RLLIB_COUNTS = tuple(
     for prefix in ("", RAY)
 )
 _BY_CLOCK = "iterations are placed among the env steps of the losses, by the times of the events"
+_YEAR_2001 = 1e9  # in seconds since 1970: the env steps of a new training begin far below
+_OF_TIMES = (
+    "steps begin at {first:,.0f}, as seconds since 1970 do: they are counted from the first one. "
+    "Log the env steps to get the checks that need them"
+)
 _EACH = (
     "steps are those of each environment: `--about num_envs=N` makes env steps of them, where N "
     "environments run side by side"
@@ -101,7 +116,16 @@ def placed(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> Placed:
         return _of_dopamine(logged)
     if "rllib" in (library, library_of(name.removeprefix(RAY) for name in logged)):
         return _of_rllib(logged)
-    return Placed(logged, OF_ENVS, ())
+    return _of_times(logged) or Placed(logged, OF_ENVS, ())
+
+
+def _of_times(logged: Mapping[str, Logged]) -> Placed | None:
+    """Return series over the seconds since the first, if their steps are times; None if not."""
+    first = min((float(one.x.min()) for one in logged.values() if len(one.x)), default=0.0)
+    if not math.isfinite(first) or first < _YEAR_2001:
+        return None
+    moved = {name: Logged(one.x - first, one.y) for name, one in logged.items()}
+    return Placed(moved, SECONDS, (_OF_TIMES.format(first=first),))
 
 
 def _of_dopamine(logged: Mapping[str, Logged]) -> Placed:

@@ -15,6 +15,7 @@ SYNONYMS = {
     "ep": "episode",
     "episodic": "episode",
     "len": "length",
+    "lengths": "length",
     **dict.fromkeys(("rew", "rews", "reward", "rewards"), "return"),
     **dict.fromkeys(("ret", "returns", "score", "scores"), "return"),
     **dict.fromkeys(("actor", "pi", "pg"), "policy"),
@@ -28,7 +29,7 @@ SYNONYMS = {
 # Words that say how a value is averaged, or when it is logged.
 EMPTY = {
     *("mean", "avg", "average", "train", "training", "rollout", "cumulative"),
-    *("now", "current", "cur"),
+    *("now", "current", "cur", "returned"),
 }
 # Names that leave out words of the signal, or have others.
 OTHER_WORDS = {
