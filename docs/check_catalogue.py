@@ -7,7 +7,7 @@ Run it after a check, a cause or the calibration has changed; a test compares th
 
 from pathlib import Path
 
-from backflip.doctor.calibration import beyond, calibration
+from backflip.doctor.calibration import Healthy, beyond, calibration, can_be_crossed
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import BY_ID, CAUSES
 from backflip.doctor.check import Cause, Check
@@ -59,10 +59,17 @@ def _healthy(check: Check) -> str:
         return ""
     lines = ["", "| kind of run | runs | typical | worst | limit |", "|---|---|---|---|---|"]
     lines += [
-        f"| {kind} | {one.runs} | {one.typical:.4g} | {one.worst:.4g} | {beyond(check, one):.4g} |"
+        f"| {kind} | {one.runs} | {one.typical:.4g} | {one.worst:.4g} | {_calibrated(check, one)} |"
         for kind, one in rows
     ]
     return "\n".join(lines) + "\n"
+
+
+def _calibrated(check: Check, healthy: Healthy) -> str:
+    limit = beyond(check, healthy)
+    if can_be_crossed(check, limit):
+        return f"{limit:.4g}"
+    return "not checked: healthy runs show the worst possible value"
 
 
 def _healthy_returns() -> str:

@@ -76,10 +76,11 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
     if not limits:
         return None
     limit = max(limits) if check.side == "above" else min(limits)
-    return limit if _can_be_crossed(check, limit) else None
+    return limit if can_be_crossed(check, limit) else None
 
 
-def _can_be_crossed(check: Check, limit: float) -> bool:
+def can_be_crossed(check: Check, limit: float) -> bool:
+    """Return whether a number can be beyond a limit: it is not if healthy runs reach the worst."""
     if check.extreme is None:
         return True
     return limit < check.extreme if check.side == "above" else limit > check.extreme

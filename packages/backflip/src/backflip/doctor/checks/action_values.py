@@ -364,7 +364,7 @@ CHECKS = (
     ),
     Check(
         "Q-EPS-RISE",
-        "ε rises",
+        "the share of random actions rises",
         "largest rise of ε between two updates",
         _epsilon_rises,
         ("epsilon",),
@@ -378,7 +378,7 @@ CHECKS = (
     ),
     Check(
         "Q-EPS-HIGH",
-        "ε stays high",
+        "the share of random actions stays high",
         "ε after 60 % of the budget",
         _epsilon_late,
         ("epsilon",),

@@ -336,7 +336,6 @@ CHECKS = (
         "two routes to one number",
         algorithms=ON_POLICY,
         least_margin=0.3,
-        extreme=1.0,
     ),
     Check(
         "PV-LOSS",
