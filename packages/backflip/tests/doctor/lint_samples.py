@@ -615,6 +615,28 @@ while True:
     ],
     "L04": [
         """
+import numpy as np
+from stable_baselines3 import SAC
+from stable_baselines3.common.env_util import make_vec_env
+
+def collect(policy):
+    venv = make_vec_env("Hopper-v5", n_envs=4, seed=1)
+    data = {k: [] for k in ("obs", "obs2", "terminal")}
+    obs = venv.reset()
+    while len(data["obs"]) < 1000:
+        act, _ = policy.predict(obs)
+        new_obs, rew, dones, infos = venv.step(act)
+        for i in range(4):
+            limit = infos[i].get("TimeLimit.truncated", False)
+            data["obs"].append(obs[i])
+            data["obs2"].append(new_obs[i])  # here
+            data["terminal"].append(bool(dones[i]) and not limit)
+        obs = new_obs
+    return data
+
+collect(SAC.load("sac"))
+""",
+        """
 import gymnasium as gym
 envs = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 4)
 memory = []
@@ -1187,6 +1209,32 @@ def learn(judge, batch, discount):
 """,
     ],
     "L06": [
+        """
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+class QNet(nn.Module):
+    @nn.compact
+    def __call__(self, s, a):
+        return nn.Dense(1)(jnp.concatenate([s, a], -1))
+
+qnet = QNet()
+
+@jax.jit
+def step(params, target, batch):
+    s, a, r, s2, a2, term = batch
+    backup = r + 0.99 * (1.0 - term) * qnet.apply(target, s2, a2)  # here
+    return jnp.mean((qnet.apply(params, s, a) - backup) ** 2)
+
+rng = np.random.default_rng(0)
+S, A = np.zeros((1000, 3), np.float32), np.zeros((1000, 2), np.float32)
+R, T = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
+params = qnet.init(jax.random.PRNGKey(0), S[:1], A[:1])
+i = rng.integers(0, 1000, 256)
+loss = step(params, params, (S[i], A[i], R[i], S[i], A[i], T[i]))
+""",
         """
 import torch
 def loss(q, target_q, s, a, r, after, ends, gamma):
@@ -3173,6 +3221,20 @@ def main():
     "L16": [
         """
 import gymnasium as gym
+from stable_baselines3 import A2C
+from stable_baselines3.common.env_util import make_atari_env
+
+GAME = "ALE/Breakout-v5"
+
+def build(n_envs, seed, **wrapper_kwargs):
+    return make_atari_env(GAME, n_envs=n_envs, seed=seed, wrapper_kwargs=wrapper_kwargs)  # here
+
+train = build(8, seed=0)
+test = build(1, seed=9, terminal_on_life_loss=False)
+A2C("CnnPolicy", train).learn(1_000_000)
+""",
+        """
+import gymnasium as gym
 from stable_baselines3.common.atari_wrappers import AtariWrapper
 
 TITLES = ("Asterix", "Hero")
@@ -3284,6 +3346,43 @@ def made():
 """,
     ],
     "L17": [
+        """
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+class Gray(gym.ObservationWrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = spaces.Box(0, 255, shape=(84, 84), dtype=np.uint8)
+
+    def observation(self, frame):
+        view = frame[:84, 6:90]
+        gray = (view[..., 0] + view[..., 1] + view[..., 2]) // 3  # here
+        return gray.astype(np.uint8)
+
+env = Gray(gym.make("CarRacing-v3"))
+""",
+        """
+import gymnasium as gym
+import numpy as np
+
+def preprocess(frame):
+    img = frame[35:195][::2, ::2, 0].copy()
+    img[img != 0] = 1
+    return img.ravel()
+
+env = gym.make("ALE/Pong-v5", frameskip=4)
+frame, _ = env.reset(seed=1)
+prev = np.zeros(6400, dtype=np.uint8)
+for _ in range(100):
+    cur = preprocess(frame)
+    x = cur - prev  # here
+    prev = cur
+    frame, reward, terminated, truncated, _ = env.step(2 + int(x.sum()) % 2)
+    if terminated or truncated:
+        break
+""",
         """
 import numpy as np
 
@@ -3875,6 +3974,23 @@ def learn(critic, batches, update):
     ],
     "L21": [
         """
+import jax
+import jax.numpy as jnp
+
+CFG = dict(gamma=0.99, lam=0.95)
+
+def advantages(v, v_next, reward, terminal, boundary):
+    deltas = reward + CFG["gamma"] * v_next * (1.0 - terminal) - v
+
+    def body(carry, x):
+        delta, b = x
+        carry = delta + CFG["gamma"] * CFG["lam"] * (1.0 - b) * carry
+        return carry, carry
+
+    _, adv = jax.lax.scan(body, 0.0, (deltas, boundary))  # here
+    return adv, adv + v
+""",
+        """
 import torch
 
 def worth_of(coins, fade):
@@ -3967,6 +4083,17 @@ def to_go(gains, discount):
 """,
     ],
     "L22": [
+        """
+import yaml
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+options = dict(yaml.safe_load(open("ppo.yml")))
+GAMMA = 0.9999
+env = VecNormalize(make_vec_env("Swimmer-v5"), norm_reward=True)  # here
+PPO("MlpPolicy", env, gamma=GAMMA, **options).learn(1_000_000)
+""",
         """
 import gymnasium as gym
 
@@ -5752,6 +5879,29 @@ both = env.reset() if over else (first[0], {})
     ],
     "L04": [
         """
+import numpy as np
+from stable_baselines3 import SAC
+from stable_baselines3.common.env_util import make_vec_env
+
+def collect(policy):
+    venv = make_vec_env("Hopper-v5", n_envs=4, seed=1)
+    data = {k: [] for k in ("obs", "obs2", "terminal")}
+    obs = venv.reset()
+    while len(data["obs"]) < 1000:
+        act, _ = policy.predict(obs)
+        new_obs, rew, dones, infos = venv.step(act)
+        for i in range(4):
+            limit = infos[i].get("TimeLimit.truncated", False)
+            last = infos[i].get("terminal_observation", new_obs[i])
+            data["obs"].append(obs[i])
+            data["obs2"].append(last)
+            data["terminal"].append(bool(dones[i]) and not limit)
+        obs = new_obs
+    return data
+
+collect(SAC.load("sac"))
+""",
+        """
 import gymnasium as gym
 import numpy as np
 from collections import deque
@@ -6247,6 +6397,32 @@ def learn(judge, batch, discount):
 """,
     ],
     "L06": [
+        """
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+class QNet(nn.Module):
+    @nn.compact
+    def __call__(self, s, a):
+        return nn.Dense(1)(jnp.concatenate([s, a], -1)).squeeze(-1)
+
+qnet = QNet()
+
+@jax.jit
+def step(params, target, batch):
+    s, a, r, s2, a2, term = batch
+    backup = r + 0.99 * (1.0 - term) * qnet.apply(target, s2, a2)
+    return jnp.mean((qnet.apply(params, s, a) - backup) ** 2)
+
+rng = np.random.default_rng(0)
+S, A = np.zeros((1000, 3), np.float32), np.zeros((1000, 2), np.float32)
+R, T = np.zeros(1000, np.float32), np.zeros(1000, np.float32)
+params = qnet.init(jax.random.PRNGKey(0), S[:1], A[:1])
+i = rng.integers(0, 1000, 256)
+loss = step(params, params, (S[i], A[i], R[i], S[i], A[i], T[i]))
+""",
         """
 import torch
 def loss(q, target_q, s, a, r, after, ends, gamma):
@@ -8175,6 +8351,20 @@ def more():
     "L16": [
         """
 import gymnasium as gym
+from stable_baselines3 import A2C
+from stable_baselines3.common.env_util import make_atari_env
+
+GAME = "ALE/Breakout-v5"
+
+def build(n_envs, seed, **wrapper_kwargs):
+    return make_atari_env(GAME, n_envs=n_envs, seed=seed, wrapper_kwargs=wrapper_kwargs)
+
+train = build(8, seed=0, frame_skip=1)
+test = build(1, seed=9, terminal_on_life_loss=False, frame_skip=1)
+A2C("CnnPolicy", train).learn(1_000_000)
+""",
+        """
+import gymnasium as gym
 from stable_baselines3.common.atari_wrappers import AtariWrapper
 
 TITLES = ("Asterix", "Hero")
@@ -8259,6 +8449,43 @@ def made():
 """,
     ],
     "L17": [
+        """
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+class Gray(gym.ObservationWrapper):
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = spaces.Box(0, 255, shape=(84, 84), dtype=np.uint8)
+
+    def observation(self, frame):
+        view = frame[:84, 6:90].astype(np.uint16)
+        gray = (view[..., 0] + view[..., 1] + view[..., 2]) // 3
+        return gray.astype(np.uint8)
+
+env = Gray(gym.make("CarRacing-v3"))
+""",
+        """
+import gymnasium as gym
+import numpy as np
+
+def preprocess(frame):
+    img = frame[35:195][::2, ::2, 0].copy()
+    img[img != 0] = 1
+    return img.ravel()
+
+env = gym.make("ALE/Pong-v5", frameskip=4)
+frame, _ = env.reset(seed=1)
+prev = np.zeros(6400)
+for _ in range(100):
+    cur = preprocess(frame).astype(np.float32)
+    x = cur - prev
+    prev = cur
+    frame, reward, terminated, truncated, _ = env.step(2 + int(x.sum()) % 2)
+    if terminated or truncated:
+        break
+""",
         """
 import numpy as np
 
@@ -8842,6 +9069,23 @@ def learn(critic, batches, update):
     ],
     "L21": [
         """
+import jax
+import jax.numpy as jnp
+
+CFG = dict(gamma=0.99, lam=0.95)
+
+def advantages(v, v_next, reward, terminal, boundary):
+    deltas = reward + CFG["gamma"] * v_next * (1.0 - terminal) - v
+
+    def body(carry, x):
+        delta, b = x
+        carry = delta + CFG["gamma"] * CFG["lam"] * (1.0 - b) * carry
+        return carry, carry
+
+    _, adv = jax.lax.scan(body, 0.0, (deltas, boundary), reverse=True)
+    return adv, adv + v
+""",
+        """
 import torch
 
 def worth_of(coins, fade):
@@ -9018,6 +9262,17 @@ def to_go(gains, discount):
 """,
     ],
     "L22": [
+        """
+import yaml
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+options = dict(yaml.safe_load(open("ppo.yml")))
+GAMMA = 0.9999
+env = VecNormalize(make_vec_env("Swimmer-v5"), norm_reward=True, gamma=GAMMA)
+PPO("MlpPolicy", env, gamma=GAMMA, **options).learn(1_000_000)
+""",
         """
 import gymnasium as gym
 

@@ -209,7 +209,7 @@ class Rows:
         if not isinstance(node, ast.Call):
             return False
         package = self._source.imports.get(written(node.func).partition(".")[0], "numpy")
-        sizes = node.args[:1] if node.args and isinstance(node.args[0], ast.Tuple) else node.args
+        sizes = node.args if package.startswith("torch") else node.args[:1]
         count = len(sizes[0].elts) if sizes and isinstance(sizes[0], ast.Tuple) else len(sizes)
         is_filled = last_word(node.func) in FILLED and count > 1
         return is_filled or package.partition(".")[0] not in FLAT

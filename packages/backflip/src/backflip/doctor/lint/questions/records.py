@@ -239,12 +239,32 @@ def _made(source: Source, node: ast.expr, depth: int) -> list[Record] | None:
             return _called(source, node, depth)
         case ast.Name() if (body := _class_named(source, node)) is not None:
             return [_fields(body)]
+        case ast.Name() if (calls := _passed_on(source, node)) is not None:
+            return _of_calls(source, calls, depth)
         case _:
             found = objects(source, node, depth) or [node]
             if any(one is node for one in found):
                 return None
             inner = [records(source, one, depth) for one in found]
             return None if None in inner else [one for some in inner for one in some or ()]
+
+
+def _passed_on(source: Source, name: ast.Name) -> list[list[ast.keyword]] | None:
+    """Return what calls give for `**options` of a function; None if a name is something else."""
+    home = source.home(name, name.id)
+    if not isinstance(home, FUNCTIONS) or home.args.kwarg is None:
+        return None
+    if home.args.kwarg.arg != name.id:
+        return None
+    own = {one.arg for one in parameters(home)}
+    calls = source.calls_of.get(home.name.lower(), ())
+    return [[one for one in call.keywords if one.arg not in own] for call in calls]
+
+
+def _of_calls(source: Source, calls: list[list[ast.keyword]], depth: int) -> list[Record] | None:
+    """Return the fields that each call gives; None if some are not seen, or nothing calls."""
+    found = [_joined(source, [(one.arg, one.value) for one in given], depth) for given in calls]
+    return None if None in found or not found else [one for some in found for one in some or ()]
 
 
 def _text(key: ast.expr) -> str:

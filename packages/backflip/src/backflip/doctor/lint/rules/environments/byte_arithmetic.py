@@ -3,16 +3,16 @@
 import ast
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.byte_arrays import makes_bytes
 from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.rules.environments.byte_inputs import byte_inputs
+from backflip.doctor.lint.rules.environments.channel_sums import channel_sums
 from backflip.doctor.lint.rules.environments.game_frames import game_frames
 from backflip.doctor.lint.rules.environments.late_casts import late_casts
 from backflip.doctor.lint.source import (
     LONGEST_CHAIN,
     Source,
-    argument,
     assignments,
-    last_word,
     walk,
     written,
 )
@@ -22,6 +22,7 @@ def _wrapping_bytes(source: Source) -> Iterator[Hit]:
     yield from late_casts(source)
     yield from game_frames(source)
     yield from byte_inputs(source)
+    yield from channel_sums(source)
     attributes: dict[ast.ClassDef | None, list[tuple[str, ast.expr]]] = {}
     for scope in source.scopes:
         kept = attributes.setdefault(source.class_of(scope), [])
@@ -32,7 +33,7 @@ def _wrapping_bytes(source: Source) -> Iterator[Hit]:
         for node in walk(scope):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.Add):
                 sides = [node.left, node.right]
-                known = [_is_bytes(source, one) or written(one) in of_bytes for one in sides]
+                known = [makes_bytes(source, one) or written(one) in of_bytes for one in sides]
                 sign = "a difference" if isinstance(node.op, ast.Sub) else "a sum"
                 if all(known):
                     yield Hit(node, f"{sign} of two arrays of unsigned bytes")
@@ -78,25 +79,7 @@ def _stays_bytes(source: Source, value: ast.expr, certain: set[str]) -> bool:
         return any(known) and all(
             one or _is_whole_number(side) for one, side in zip(known, sides, strict=True)
         )
-    return _is_bytes(source, value) or written(value) in certain
-
-
-def _is_bytes(source: Source, node: ast.expr) -> bool:
-    """Return whether a value is surely an array of unsigned bytes."""
-    if not isinstance(node, ast.Call):
-        return False
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
-        return bool(node.args) and _names_bytes(source, node.args[0])
-    place = 1 if last_word(node.func) in ("zeros", "ones", "empty", "array", "asarray") else None
-    dtype = argument(node, "dtype", place)
-    return source.dotted(node.func) == "numpy.uint8" or (
-        dtype is not None and _names_bytes(source, dtype)
-    )
-
-
-def _names_bytes(source: Source, node: ast.expr) -> bool:
-    named = source.dotted(node).rpartition(".")[2]
-    return named == "uint8" or (isinstance(node, ast.Constant) and node.value == "uint8")
+    return makes_bytes(source, value) or written(value) in certain
 
 
 RULES = (

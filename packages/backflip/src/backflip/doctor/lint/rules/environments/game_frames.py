@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from backflip.doctor.lint.questions.byte_arrays import makes_bytes
 from backflip.doctor.lint.questions.values import given_for, text_of
 from backflip.doctor.lint.rule import Hit
 from backflip.doctor.lint.source import (
@@ -89,6 +90,8 @@ class _Frames:
             is_package = written(call.func.value) in self._source.imports
             of = call.args[0] if is_package and call.args else call.func.value
             return not call.keywords and self._are(of)
+        if makes_bytes(self._source, call):
+            return True
         function = self._own(word)
         returned = (
             [one for one in walk(function) if isinstance(one, ast.Return)] if function else []

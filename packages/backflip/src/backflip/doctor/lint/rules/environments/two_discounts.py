@@ -53,7 +53,10 @@ def _learned_discount(source: Source, model: ast.Call | None, given: ast.expr | 
     """
     if model is not None:
         found = options(source, model)
-        return "" if found is None else _as_text(source, found.get("gamma"))
+        given_by_name = argument(model, "gamma")
+        if found is None and given_by_name is None:
+            return ""
+        return _as_text(source, given_by_name or (found or {}).get("gamma"))
     option = settings(source).get("gamma") or _constant(source)
     is_number = given is None or isinstance(given, ast.Constant)
     return _as_text(source, option) if is_number and number(option) is not None else ""

@@ -57,7 +57,7 @@ def successors_of_sb3(source: Source) -> Iterator[Hit]:
             flow = _flow(scope, names)
             if flow is None:
                 continue
-            for node, parts in _kept(scope, flow):
+            for node, parts in _kept(source, scope, flow):
                 masked = any(flow.ends & names_in(one) for one in parts)
                 chosen = any(flow.ends & names_in(one) for one in _tests(source, node))
                 if not chosen and (LIMIT in source.text or not masked):
@@ -161,13 +161,20 @@ def _zipped(node: ast.expr) -> list[ast.expr]:
             return [node]
 
 
-def _kept(scope: Scope, flow: _Flow) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
+def _kept(source: Source, scope: Scope, flow: _Flow) -> Iterator[tuple[ast.AST, list[ast.expr]]]:
     """Yield the code that stores a state and its successor, and all that it stores.
 
-    It is a statement that only calls something, or that sets the same row of several arrays.
+    It is a statement that only calls something, or that sets the same row of several arrays, or
+    several that each append to a list.
     """
     rows: dict[str, list[tuple[ast.expr, ast.expr]]] = {}
+    appended: dict[ast.AST, list[ast.Call]] = {}
     for node in walk(scope):
+        match node:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append"), args=[_]) as call):
+                appended.setdefault(source.parents[node], []).append(call)
+            case _:
+                pass
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             parts = list(_parts(node.value))
             shows = has_word(last_word(node.value.func), *SHOWS)
@@ -181,6 +188,11 @@ def _kept(scope: Scope, flow: _Flow) -> Iterator[tuple[ast.AST, list[ast.expr]]]
         after = [target for target, value in stored if _plain(value) in flow.after]
         if after and _has_both(values, flow):
             yield after[0], values
+    for calls in appended.values():
+        values = [call.args[0] for call in calls]
+        of_after = [call for call in calls if _plain(call.args[0]) in flow.after]
+        if of_after and _has_both(values, flow):
+            yield of_after[0], values
 
 
 def _has_both(parts: list[ast.expr], flow: _Flow) -> bool:

@@ -75,7 +75,7 @@ def _forward_scans(source: Source) -> Iterator[Hit]:
         scaled = has_word(getattr(source.function_of(call), "name", ""), *SCALERS)
         if function is None or scaled or not _starts_a_return(argument(call, "init", 1)):
             continue
-        if not has_word(" ".join(names_in(over)), "reward", "rews"):
+        if not has_word(" ".join(names_in(over)), *ERRORS):
             continue
         match function.args.args, function.body:
             case [_, step], [*_, ast.Return(value=ast.Tuple(elts=[_, kept]))]:
@@ -164,8 +164,13 @@ def _is_recursion_of(source: Source, name: str, value: ast.expr) -> bool:
 
 def _is_discount_at(source: Source, node: ast.AST) -> bool:
     """Return whether a name is that of a discount, or has the value of one."""
-    if not isinstance(node, ast.Name | ast.Attribute):
-        return False
+    match node:
+        case ast.Subscript(slice=ast.Constant(value=str(key))):
+            return is_discount(key)
+        case ast.Name() | ast.Attribute():
+            pass
+        case _:
+            return False
     name, scope = written(node), source.function_of(node)
     if is_discount(name):
         return True
