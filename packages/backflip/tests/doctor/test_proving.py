@@ -307,7 +307,7 @@ def test_a_command_that_cannot_be_repeated_gives_a_sentence(
 @pytest.mark.parametrize("option", ["--command", "--probe"])
 def test_an_option_of_prove_without_it_is_refused(broken_log, capsys, option):
     assert main(["doctor", broken_log, option, "a:b"]) == 2
-    assert f"`{option}` is an option of --prove" in capsys.readouterr().err
+    assert f"`{option}` works with --prove only" in capsys.readouterr().err
 
 
 @pytest.mark.medium

@@ -193,7 +193,7 @@ def test_a_model_that_reads_the_true_reward_is_noticed() -> None:
 
     cheat: Any = Reads(VECTOR, 2, LENGTH)
     reward = LearnedReward("a reward", VECTOR, cheat, row_of(parameters, 0), LENGTH)
-    with pytest.raises(UserFacingError, match="the reward of a reward is nan in step 0"):
+    with pytest.raises(UserFacingError, match="a reward is nan in step 0, expected"):
         reward.reward([0, 0], 0, [0, 0])
 
 

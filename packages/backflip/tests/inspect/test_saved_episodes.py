@@ -115,8 +115,8 @@ def test_nothing_is_written_without_an_env_step(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        (np.zeros((2, 5)), "must have one 1 among the numbers of each choice"),
-        (np.array([[1, 0, 0.5, 0.5, 0]]), "must have one 1 among the numbers of each choice"),
+        (np.zeros((2, 5)), "must be one-hot"),
+        (np.array([[1, 0, 0.5, 0.5, 0]]), "must be one-hot"),
         (np.zeros((2, 4)), r"must have shape \(B, 5\), got \(2, 4\)"),
     ],
 )

@@ -200,7 +200,7 @@ def test_excluded_pairs_are_left_out(store, queue):
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 41, "a\tb\x00", "a\u202eb"])
 def test_invalid_names_are_refused(store, queue, name):
-    with pytest.raises(Refused, match="a name has 1 to 40 letters") as refused:
+    with pytest.raises(Refused, match="a name has 1 to 40 visible characters") as refused:
         queue.take(name)
     assert refused.value.problem == "invalid"
     assert records(store, "takes") == []

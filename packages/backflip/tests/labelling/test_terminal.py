@@ -868,7 +868,9 @@ def test_no_terminal_is_a_one_line_error(run):
     [
         (["absent"], {}, "`absent` is not the folder of a run with labels"),
         pytest.param(["."], {"TERM": "dumb"}, "labelling needs a terminal", marks=pytest.mark.slow),
-        pytest.param([".", "--who", " "], {}, "a name has 1 to 40 letters", marks=pytest.mark.slow),
+        pytest.param(
+            [".", "--who", " "], {}, "a name has 1 to 40 visible characters", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_wrong_usage_is_a_one_line_error(start, tmp_path, monkeypatch, arguments, environ, match):

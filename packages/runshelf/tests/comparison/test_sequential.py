@@ -12,7 +12,7 @@ import pytest
 from packages.runshelf.tests.comparison.homes import METRIC, make_group
 
 from runshelf.cli.main import main
-from runshelf.comparison.next_batch import commands_of
+from runshelf.comparison.next_batch import commands_of, start
 from runshelf.errors import UsageError
 from runshelf.registrations.kept import Kept, find, register
 from runshelf.registrations.registration import registration_of, values_of
@@ -48,6 +48,21 @@ def answer(home: Path, capfd: pytest.CaptureFixture[str], *words: str) -> dict[s
     argv = ["compare", "--sequential", "--registered", "plan", "--home", str(home), "--json"]
     assert main([*argv, *words]) == 0
     return json.loads(capfd.readouterr().out)
+
+
+def test_a_command_keeps_its_own_group_and_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, seen = plan(tmp_path), list[list[str]]()
+
+    def run(words: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        seen.append(words)
+        return subprocess.CompletedProcess(words, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    own = ["python", "-m", "backflip", "train", "dot", "--group=mine", f"--home={tmp_path}"]
+    assert start(tmp_path, kept, [("A", own), ("A", own[:-2])], print) == 2
+    assert seen == [own, [*own[:-2], "--group", "A", "--home", str(tmp_path)]]
 
 
 @pytest.mark.slow

@@ -85,8 +85,8 @@ def test_the_heartbeat_is_touched_until_stopped(
 
 def test_the_heartbeat_does_not_keep_a_program_alive(tmp_path: Path) -> None:
     program = (
-        f"from pathlib import Path; from runshelf.store.liveness import HeartbeatWriter; {''}"
-        + (f"HeartbeatWriter(Path({str(tmp_path)!r}))")
+        "from pathlib import Path; from runshelf.store.liveness import HeartbeatWriter; "
+        f"HeartbeatWriter(Path({str(tmp_path)!r}))"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
 

@@ -183,7 +183,21 @@ def test_a_budget_starts_no_further_blocks(work, capsys, monkeypatch):
     assert "budget is used up" in found["notes"][-1]
 
 
+@pytest.mark.parametrize("program", ["backflip", f"{sys.executable} -m backflip"])
+def test_a_program_that_records_itself_is_started_as_it_is(work, capsys, program):
+    (work / "backflip").mkdir()
+    (work / "backflip" / "__init__.py").touch()
+    (work / "backflip" / "__main__.py").write_text(
+        "import sys; open('seen', 'w').write(' '.join(sys.argv[1:])); sys.exit(3)"
+    )
+    words = ("own", "--over", "lr=1", "--seeds", "1", "--workers", "1", "--")
+    swept(capsys, *words, *program.split(), "train", "{lr}", "--seed", "{seed}", status=1)
+    assert (work / "seen").read_text().startswith("train 1 --seed ")
+    assert manifests(work) == [], "nothing else records it"
+
+
 def test_wrong_usage_is_one_sentence(work, capsys):
+    twice = ("x", "--over", "lr=1", "--engine-set", "cpus=1", "--engine-set", "cpus=2")
     for words, said in (
         (("x",), "there is no sweep `x`"),
         ((), "name one sweep"),
@@ -194,6 +208,7 @@ def test_wrong_usage_is_one_sentence(work, capsys):
         (("x", "--over", "lr=1", "--search", "grit", "--", "t", "{lr}", "{seed}"), "`grid`"),
         (("x", "--over", "lr=1", "--engine", "rey", *TOY), "`ray`"),
         ((".x", "--over", "lr=1", *TOY), "not a name"),
+        ((*twice, *TOY), "--engine-set `cpus` is given twice"),
     ):
         got = swept(capsys, *words, status=2).err
         assert said in got

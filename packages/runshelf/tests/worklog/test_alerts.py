@@ -343,8 +343,8 @@ def test_the_desktop_is_told_by_notify_send(
     [
         ("pigeon", "is not a channel"),
         ("smtp://me:secret@host?to=a@b", "has a password"),
-        ("smtp://host", "who gets it"),
-        ("smtp://host?to=nobody", "who gets it"),
+        ("smtp://host", "needs a recipient"),
+        ("smtp://host?to=nobody", "needs a recipient"),
         ("https://", "no host"),
         ("http://host:port/", "no host"),
         ("env:NOT_THERE", "is not set"),

@@ -117,9 +117,9 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError("missing: RUN, GROUP or LOGS; try backflip doctor latest")
     for option, given in (("--command", options.repeated), ("--probe", options.probe)):
         if given is not None and not options.prove:
-            raise UsageError(f"`{option}` is an option of --prove; add it")
+            raise UsageError(f"`{option}` works with --prove only: add --prove")
     if options.until_finding and not options.follow:
-        raise UsageError("`--until-finding` is an option of --follow; add it")
+        raise UsageError("`--until-finding` works with --follow only: add --follow")
 
 
 def _exit_status(found: "Sequence[Diagnosis]", unread: Sequence[UserFacingError]) -> int:

@@ -78,12 +78,8 @@ def _outcomes(options: argparse.Namespace) -> "list[Outcome]":
 
 
 def _settings(texts: list[str]) -> dict[str, Any]:
+    from runshelf.key_values import key_values
     from runshelf.snapshot.command_settings import parse_value
 
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"`--set {text}` is not NAME=VALUE; try --set learning_rate=0.001")
-        found[name] = parse_value(value)
-    return found
+    found = key_values("--set", texts, "learning_rate=0.001", identifiers=True)
+    return {key: parse_value(text) for key, text in found.items()}

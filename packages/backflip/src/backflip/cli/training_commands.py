@@ -79,7 +79,7 @@ def _add_teach(commands: Any) -> None:
         metavar="WHO",
         help="who answers: human (a page in the browser), terminal, oracle, noisy, "
         "noisy:mistake=0.1,tie=2, or module:function for your function; default human at a "
-        "terminal or with an option of the page, else oracle, which sees the true reward",
+        "terminal or with an option of the page, otherwise oracle, which sees the true reward",
     )
     parser.add_argument(
         "--algorithm",
@@ -140,7 +140,8 @@ def _add_serve(commands: Any) -> None:
     parser.add_argument(
         "run", metavar="RUN", nargs="?", help=f"whose clips to label: {RUN}; default: all runs"
     )
-    parser.add_argument("--overlap", type=share, default=0.0, metavar="SHARE", help="as of teach")
+    overlap = "share of the pairs that a second person answers, too, from 0 to 1; default 0"
+    parser.add_argument("--overlap", type=share, default=0.0, metavar="SHARE", help=overlap)
     add_server_options(parser, "the labelling page")
     add_output(parser)
     parser.set_defaults(act=_serve)
@@ -160,7 +161,7 @@ def _add_labels(commands: Any) -> None:
         action.add_argument("run", metavar="RUN", help=RUN)
         action.add_argument("file", metavar="FILE", help="ends in .jsonl or .csv")
         if name == "export":
-            incomplete = "write what is left if labels of the run are lost; they are refused else"
+            incomplete = "write the labels that are left if some are lost, instead of stopping"
             action.add_argument("--incomplete", action="store_true", help=incomplete)
         add_output(action)
         action.set_defaults(act=act)
@@ -454,14 +455,8 @@ def _common(options: argparse.Namespace) -> dict[str, Any]:
 
 def _settings(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of `--set KEY=VALUE`, parsed like those of `--env-arg`."""
-    from backflip.envs.arguments import parse_env_args
+    from backflip.envs.arguments import parse_value
+    from runshelf.key_values import key_values
 
-    keys = [text.partition("=")[0] for text in texts]
-    for text, key in zip(texts, keys, strict=True):
-        if "=" not in text or not key.isidentifier():
-            raise UsageError(
-                f"--set must be KEY=VALUE, got `{text}`; try --set learning_rate=0.001"
-            )
-        if keys.count(key) > 1:
-            raise UsageError(f"--set `{key}` is given twice; give it once")
-    return parse_env_args(texts)
+    found = key_values("--set", texts, "learning_rate=0.001", identifiers=True)
+    return {key: parse_value(text) for key, text in found.items()}

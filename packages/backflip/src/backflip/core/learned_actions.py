@@ -41,7 +41,7 @@ def learned_actions(space: Space, action: Any, learned: Box | Discrete) -> tuple
     sizes = sizes_of(space)
     parts = np.split(one_hot, np.cumsum(sizes)[:-1], axis=1)
     if not all((np.sort(part, 1) == np.eye(part.shape[1])[-1]).all() for part in parts):
-        raise InvalidValue(f"{NAME} must have one 1 among the numbers of each choice, and 0 else")
+        raise InvalidValue(f"{NAME} must be one-hot: one 1 for each choice, and 0 for all others")
     places = tuple(part.argmax(1) for part in parts)
     return np.asarray(np.ravel_multi_index(places, sizes), np.int32), single
 

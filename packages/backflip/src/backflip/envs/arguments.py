@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runshelf.errors import UsageError, did_you_mean, shown
+from runshelf.key_values import key_values
 
 EnvArg = int | float | bool | str | tuple[int | float | bool | str, ...]
 WHOLE = re.compile(r"[-+]?\d+e\+?\d{1,2}", re.IGNORECASE)  # an integer such as 1e5
@@ -37,15 +38,8 @@ def parse_env_args(texts: Sequence[str]) -> dict[str, EnvArg]:
     Raises:
         UsageError: a text is not `KEY=VALUE`, or a key is repeated.
     """
-    args: dict[str, EnvArg] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key.isidentifier():
-            raise UsageError(f"--env-arg must be KEY=VALUE, got `{text}`; try --env-arg goal=40,60")
-        if key in args:
-            raise UsageError(f"--env-arg `{key}` is given twice; give it once")
-        args[key] = _value(value)
-    return args
+    texts_of = key_values("--env-arg", texts, "goal=40,60", identifiers=True)
+    return {key: parse_value(text) for key, text in texts_of.items()}
 
 
 def time_limit_only(env_id: str, args: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,7 +201,8 @@ def _example(parameter: inspect.Parameter) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _value(text: str) -> EnvArg:
+def parse_value(text: str) -> EnvArg:
+    """Return a number, true or false, a tuple of those for `1,2`, or the text itself."""
     if "," in text:
         return tuple(_scalar(part) for part in text.removesuffix(",").split(","))
     return _scalar(text)

@@ -156,7 +156,10 @@ class LearnedReward:
             rewards[some] = self._of_some(obs[some], action[some], next_obs[some], terminated[some])
         if not np.isfinite(rewards).all():
             step = int(np.flatnonzero(~np.isfinite(rewards))[0])
-            raise UserFacingError(f"the reward of {self.name} is {rewards[step]} in step {step}")
+            raise UserFacingError(
+                f"{self.name} is {rewards[step]} in step {step}, expected a finite number: are "
+                "observations of the same kind as those that it was learned from?"
+            )
         return rewards
 
     def _of_some(
@@ -260,7 +263,10 @@ def load_learned_reward(run: Run, seed: int | None = None) -> LearnedReward:
     try:
         spec, config = _spec_of_run(run), saved_teaching(run.config["teaching"])
     except DAMAGED as error:
-        raise DamagedFile(f"run `{run.short}` was not written by this backflip") from error
+        raise DamagedFile(
+            f"run `{run.short}` was not written by this version of backflip; open it with "
+            "the one that did"
+        ) from error
     if any(array.shape[:1] != (len(run.seeds),) for array in arrays.values()):
         raise DamagedFile(
             f"`{path}` is damaged: its reward model does not have one row for each seed"

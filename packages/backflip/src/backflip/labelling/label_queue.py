@@ -154,7 +154,7 @@ class LabelQueue:
             return [prompt(connection, query, who) for query in held]
 
     def give_back(self, who: str, queries: Collection[int]) -> None:
-        """Return pairs to the queue. Pairs that `who` does not hold are unchanged.
+        """Put pairs back into the queue. Pairs that `who` does not hold are unchanged.
 
         Raises:
             Refused: the name is invalid.
@@ -359,7 +359,9 @@ def checked_name(who: str) -> str:
     """
     name = unicodedata.normalize("NFC", " ".join(who.split()))
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise Refused("invalid", f"a name has 1 to {LONGEST_NAME} letters, got `{name[:60]!r}`")
+        raise Refused(
+            "invalid", f"a name has 1 to {LONGEST_NAME} visible characters, got `{name[:60]!r}`"
+        )
     if name == DEMONSTRATION:
         raise Refused("invalid", f"`{name}` means labels of demonstrations: choose another name")
     return name
@@ -391,7 +393,8 @@ def _check_seconds(seconds: float) -> None:
 
 def _check_attempt(attempt: str) -> None:
     if not (8 <= len(attempt) <= 64 and attempt.isascii() and attempt.isprintable()):
-        raise Refused("invalid", "`attempt` must be 8 to 64 letters, unique per keystroke")
+        said = f"`attempt` must be 8 to 64 printable ASCII characters, got {len(attempt)}"
+        raise Refused("invalid", said)
 
 
 def _of_attempt(connection: Any, attempt: str, said: Said, who: str) -> int | None:

@@ -177,7 +177,9 @@ def load_saved_policy(path: Path, seed: int | None = None) -> SavedPolicy:
         check_network(config, spec)
         algorithm = entry.build(config, spec)
     except DAMAGED as error:
-        raise DamagedFile(f"`{path}` was not written by this backflip") from error
+        raise DamagedFile(
+            f"`{path}` was not written by this version of backflip; open it with the one that did"
+        ) from error
     if seed is not None and seed not in seeds:
         run = short_id(path.parent.name)
         raise UsageError(f"run `{run}` has no seed {seed}; it has {_listed(seeds)}")

@@ -54,7 +54,9 @@ def load_checkpoint(run: Run) -> Checkpoint:
         )
         config, written = about["config"], loaded.metadata["fingerprint"]
     except (KeyError, TypeError, ValueError) as error:
-        raise DamagedFile(f"`{path}` was not written by this backflip") from error
+        raise DamagedFile(
+            f"`{path}` was not written by this version of backflip; open it with the one that did"
+        ) from error
     if written != fingerprint(run):
         raise UsageError(
             f"run `{run.short}` cannot be resumed with a changed configuration: "

@@ -445,8 +445,10 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
     if isinstance(seeds, bool) or not isinstance(seeds, Integral) or seeds < 1:
         raise UsageError(f"`seeds` must be at least 1, got {shown(seeds)}; try --seeds 10")
     if not isinstance(first_seed, Integral) or first_seed < 0 or first_seed + seeds > 2**31:
-        given = shown(first_seed)
-        raise UsageError(f"seeds must lie between 0 and 2^31 - 1, got {given} and following")
+        raise UsageError(
+            f"seeds must lie between 0 and {2**31 - 1}, got {seeds} seeds from {shown(first_seed)} "
+            "on; try --seed 0"
+        )
     return list(range(first_seed, first_seed + seeds))
 
 

@@ -148,6 +148,8 @@ def test_only_the_user_can_read_the_secret(folder: Path) -> None:
     private = cache_folder(folder)
     assert stat.S_IMODE(private.stat().st_mode) == 0o700
     assert stat.S_IMODE(private.parent.stat().st_mode) == 0o700
-    for path in private.iterdir():
+    files = list(private.iterdir())
+    assert files
+    for path in files:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert files_with(folder, secrets_of(folder)) == []

@@ -72,7 +72,7 @@ def _premortem(options: argparse.Namespace) -> "Outcome":
     if predicts and is_after:
         raise UsageError("a prediction comes before the run, an outcome after it: give one of them")
     if options.came_true and not is_after:
-        raise UsageError("`--came-true` is an option of --outcome; add --outcome failed")
+        raise UsageError("`--came-true` works with --outcome only: add --outcome failed")
     run = find_run(home(options), options.run)
     if is_after:
         return _after(options, run)

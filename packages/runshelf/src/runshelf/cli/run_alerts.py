@@ -18,7 +18,7 @@ def add_alerts(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="RULE",
         dest="alerts",
-        help="tell when the run does this: a rule as of `alerts`, such as 'loss > 100', "
+        help="send an alert when this rule holds, see `alerts --help`: 'loss > 100', "
         "'stall 10m', failure or end; repeatable",
     )
     alerts.add_argument(

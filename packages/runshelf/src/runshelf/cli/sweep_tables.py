@@ -195,7 +195,7 @@ def _budget(state: State) -> dict[str, Any]:
 
 
 def _verdict(budgets: Budgets) -> str:
-    """Return whether methods had the same chance: search, configurations, seeds and env steps."""
+    """Return a sentence that says whether all methods had the same budget."""
     different = [name for name in _BUDGET[1:5] if len({str(row[name]) for row in budgets}) > 1]
     if not different:
         return "the budgets are equal: the same search, configurations, seeds and env steps"

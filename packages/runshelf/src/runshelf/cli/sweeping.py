@@ -81,13 +81,15 @@ def add_running(parser: argparse.ArgumentParser) -> None:
         "--engine-set", action="append", default=[], metavar="KEY=VALUE", dest="engine_options"
     )
     running.add_argument("--retry-failed", action="store_true", help="run failed blocks again")
-    running.add_argument("--show", action="store_true", help="run nothing")
+    running.add_argument(
+        "--show", action="store_true", help="print the state of the sweep, and run nothing"
+    )
 
 
 def _add_workers(parser: argparse.ArgumentParser) -> None:
     running = parser.add_argument_group("parts of a sweep")
     running.add_argument("--print", action="store_true", dest="print_scripts")
-    running.add_argument("--work", action="store_true", help="be one worker, in this process")
+    running.add_argument("--work", action="store_true", help="work as one worker, in this process")
     running.add_argument("--blocks", type=whole(1, 1_000_000, 1), metavar="N")
 
 
@@ -279,13 +281,9 @@ def _driven(options: argparse.Namespace, found: "Sweep") -> "State":
 
 
 def _engine_options(texts: Sequence[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise UsageError(f"--engine-set must be KEY=VALUE, got `{text}`; try cpus=2")
-        found[key] = value
-    return found
+    from runshelf.key_values import key_values
+
+    return key_values("--engine-set", texts, "cpus=2")
 
 
 def _print_scripts(options: argparse.Namespace, found: "Sweep", blocks: int) -> Reported:

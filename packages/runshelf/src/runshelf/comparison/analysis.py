@@ -137,7 +137,7 @@ def compare_sides(
 def plan_of(registration: Registration, better: Better | None = None) -> Plan:
     """Return the analysis that is registered."""
     one = registration
-    better = better or better_of(one.metric)
+    better = better or better_direction(one.metric)
     threshold = {} if one.threshold is None else {"": one.threshold}
     return Plan(one.metric, one.window, better, threshold, one.test, one.alpha, one.failure_value)
 
@@ -158,8 +158,8 @@ def thresholds(texts: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def better_of(metric: str) -> Better:
-    """Return whether lower values of a metric are better, as of a loss."""
+def better_direction(metric: str) -> Better:
+    """Return which values of a metric are better: lower ones for losses and errors."""
     return "lower" if _LOWER.search(metric) else "higher"
 
 
@@ -178,7 +178,7 @@ def _plans(
     first = plan_of(registered.registration) if registered else None
     if first is None:
         metric = question.metric or common_metric(sides, named_metric(home))
-        first = Plan(metric, WINDOW, better_of(metric), {}, "permutation", 0.05)
+        first = Plan(metric, WINDOW, better_direction(metric), {}, "permutation", 0.05)
         return [_changed(first, question)]
     other = _changed(first, question)
     return [first] if other == first else [first, other]
@@ -187,7 +187,7 @@ def _plans(
 def _changed(plan: Plan, question: Question) -> Plan:
     """Return a plan with what the user asks for."""
     metric = question.metric or plan.metric
-    better = plan.better if metric == plan.metric else better_of(metric)
+    better = plan.better if metric == plan.metric else better_direction(metric)
     asked = {
         **{"window": question.window, "threshold": thresholds(question.threshold) or None},
         **{"test": question.test, "alpha": question.alpha},

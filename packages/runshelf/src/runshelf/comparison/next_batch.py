@@ -11,13 +11,12 @@ from pathlib import Path
 from runshelf.environment import exported
 from runshelf.errors import UsageError
 from runshelf.recorder.run_command import check_executable, record, recording_of
+from runshelf.recorder.self_recording import has_option, self_recording
 from runshelf.registrations.carrying import VARIABLE
 from runshelf.registrations.kept import Kept
 from runshelf.store.run import RunInfo
 
 _NAME = re.compile(r"\{(seed|seeds)\}")
-_OURS = ("backflip", "runshelf")
-_RECORDS_ITSELF = ("train", "teach")
 Say = Callable[[str], None]
 
 
@@ -60,7 +59,7 @@ def start(home: Path, kept: Kept, commands: Sequence[tuple[str, list[str]]], say
     done = 0
     for place, (group, argv) in enumerate(commands, 1):
         say(f"{place} of {len(commands)}: {shlex.join(argv)}")
-        run = _run_ours if _records_itself(argv) else _record
+        run = _run_ours if self_recording(argv) is not None else _record
         done += run(home, kept, group, argv, say)
     return done
 
@@ -79,18 +78,10 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
     return _NAME.sub(lambda found: values[found[1]], word)
 
 
-def _records_itself(argv: Sequence[str]) -> bool:
-    """Return whether a command line is `backflip train ...`, or `python -m backflip train ...`."""
-    words = list(argv)
-    program = Path(words[0]).name
-    if program.startswith("python") and words[1:2] == ["-m"]:
-        program, words = "".join(words[2:3]), words[2:]
-    return program in _OURS and words[1:2] != [] and words[1] in _RECORDS_ITSELF
-
-
 def _run_ours(home: Path, kept: Kept, group: str, argv: Sequence[str], say: Say) -> int:
-    words = [*argv] if "--group" in argv else [*argv, "--group", group]
-    words = words if "--home" in words else [*words, "--home", str(home.absolute())]
+    options = {"--group": group, "--home": str(home.absolute())}
+    left = {name: value for name, value in options.items() if not has_option(argv, name)}
+    words = [*argv, *(word for option in left.items() for word in option)]
     environ = {**os.environ, **exported({VARIABLE: kept.name})}
     status = subprocess.run(words, env=environ, stdout=sys.stderr, check=False).returncode
     if status:

@@ -69,7 +69,7 @@ def parse_filter(text: str) -> list[Term]:
         if len(terms) > MOST_TERMS:
             raise UsageError(f"the filter has more than {MOST_TERMS} terms: remove some")
         if position < len(text) and not text[position].isspace():
-            raise _error("expected a blank", text, position)
+            raise _error("expected a space", text, position)
         position = _skip_blanks(text, position)
     return terms
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from runshelf.errors import UsageError, did_you_mean
+from runshelf.key_values import key_values
 from runshelf.snapshot.command_settings import Setting, parse_settings
 from runshelf.snapshot.secrets import MASK
 
@@ -15,16 +16,12 @@ def parse_changes(texts: Sequence[str]) -> dict[str, str]:
     Raises:
         UsageError: a text has another form, or repeats a key.
     """
-    changes: dict[str, str] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        name = key.lstrip("-").replace("-", "_")
-        if not (equals and name):
-            raise UsageError(f"--set must be KEY=VALUE, got `{text}`; try --set lr=0.001")
-        if name in changes:
-            raise UsageError(f"--set `{key}` is given twice; give it once")
-        changes[name] = value
-    return changes
+    return key_values("--set", [_plain(text) for text in texts], "lr=0.001")
+
+
+def _plain(text: str) -> str:
+    key, equals, value = text.partition("=")
+    return key.lstrip("-").replace("-", "_") + equals + value
 
 
 def change(argv: Sequence[str], changes: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

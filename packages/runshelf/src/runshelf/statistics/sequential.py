@@ -288,6 +288,6 @@ def _without_failures(
     if plan.failure_value is None:
         raise ValueError(
             f"{name}: {failed.sum()} of {len(scores)} runs have no finite score, and the plan has "
-            "no failure value: fix one before the first run"
+            "no failure value: choose one before the first run"
         )
     return np.where(failed, plan.failure_value, scores)

@@ -18,6 +18,7 @@ from typing import Any, final
 
 from runshelf.environment import exported
 from runshelf.errors import UserFacingError
+from runshelf.recorder.self_recording import has_option, self_recording
 from runshelf.store.finding import list_runs
 from runshelf.store.liveness import process
 from runshelf.store.membership import SWEEP, member_variables
@@ -31,7 +32,7 @@ from runshelf.sweeps.claims import Claim
 from runshelf.sweeps.definition import Sweep
 from runshelf.sweeps.results import BLOCKS, BlockResult, Measured, measured
 from runshelf.sweeps.space import Values
-from runshelf.sweeps.template import filled, records_itself
+from runshelf.sweeps.template import filled
 
 POLL_SECONDS = 0.1
 _MOST_KILLS = 3  # times that the program of a block may be killed, as when memory runs out
@@ -75,7 +76,7 @@ class BlockRun:
         self._claim, self._stop = claim, stop
         self._home = Path(sweep.definition.home)
         command = sweep.definition.command
-        self._resumes = records_itself(command)
+        self._resumes = self_recording(command) is not None
         self._command = filled(command, values, block.first_seed, block.seeds)
 
     def run(self) -> BlockResult | None:
@@ -157,13 +158,16 @@ class BlockRun:
     def _argv(self, run: Run | None) -> list[str]:
         rate = self._sweep.definition.cost_per_hour
         cost = [] if rate is None else ["--cost", f"{rate:f}/h"]
-        if not self._resumes:
+        ours = self_recording(self._command)
+        if ours is None:
             begin = [sys.executable, "-m", "runshelf", "run", *cost, "--name", self._name()]
             return [*begin, "--", *self._command]
-        ours = [sys.executable, "-m", self._command[0]]
+        program, arguments = ours
+        if program == (Path(program[0]).name,):  # this environment's own
+            program = (sys.executable, "-m", *program)
         if run is not None and state_of(run).name in ("lost", "interrupted", "stopped", "failed"):
-            return [*ours, "resume", run.ulid]
-        return [*ours, *self._command[1:], *(() if "--cost" in self._command else cost)]
+            return [*program, "resume", run.ulid]
+        return [*program, *arguments, *(() if has_option(arguments, "--cost") else cost)]
 
     def _name(self) -> str:
         return f"{self._sweep.name} {self._block.name}"

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runshelf.errors import UsageError, did_you_mean
+from runshelf.recorder.self_recording import has_option, self_recording
 from runshelf.sweeps.space import RESERVED, Space, Values, text_of
 
 _PLACEHOLDER = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
 _OF_BLOCK = ("first_seed", "seeds")
-_OWN_PROGRAM = "backflip"
-_RECORD_THEMSELVES = ("train", "teach")
 
 
 def placeholders(command: Sequence[str]) -> set[str]:
@@ -60,7 +59,7 @@ def check_template(command: Sequence[str], space: Space, *, names_seeds: bool = 
             "the command has `{seed}` and `{first_seed}` or `{seeds}`: use `{seed}` for one seed "
             "in each process, or the other two for several"
         )
-    if records_itself(command) and "--home" in command:
+    if self_recording(command) is not None and has_option(command, "--home"):
         raise UsageError("leave `--home` out of the command: the sweep's home is used")
 
 
@@ -84,11 +83,3 @@ def filled(command: Sequence[str], values: Values, first_seed: int, seeds: int) 
 def _filled(word: str, texts: Mapping[str, Any]) -> str:
     replaced = _PLACEHOLDER.sub(lambda found: texts.get(found[1], found[0]), word)
     return re.sub(r"\{\{(\w+)\}\}", r"{\1}", replaced)
-
-
-def records_itself(command: Sequence[str]) -> bool:
-    """Return whether a command line is `backflip train ...` or `backflip teach ...`.
-
-    Such a program records its own run, and a killed run can be resumed.
-    """
-    return len(command) > 1 and command[0] == _OWN_PROGRAM and command[1] in _RECORD_THEMSELVES

@@ -185,7 +185,8 @@ def read(path: Path) -> str:
     """
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise UserFacingError(f"`{path}` is larger than {LARGEST_FILE // 1_000_000} MB")
+            most = LARGEST_FILE // 1_000_000
+            raise UserFacingError(f"`{path}` is larger than {most} MB: leave it out, or split it")
         with tokenize.open(path) as file:
             return file.read()
     except (OSError, SyntaxError, UnicodeDecodeError) as error:

@@ -193,7 +193,7 @@ def _smtp(address: SplitResult, environ: Mapping[str, str]) -> Channel:
     given = parse_qs(address.query)
     to, user = given.get("to", []), unquote(address.username or "")
     if not to or any(not part.isprintable() or "@" not in part for part in to):
-        raise UsageError("`--to smtp:` needs who gets it; try smtp://HOST:25?to=me@example.org")
+        raise UsageError("`--to smtp:` needs a recipient; try smtp://HOST:25?to=me@example.org")
     sender = given.get("from", [user if "@" in user else to[0]])[0]
     host, port, is_tls = str(address.hostname), address.port, address.scheme == "smtps"
     password = variable(PASSWORD, environ)
@@ -252,6 +252,6 @@ def _webhook(text: str, address: SplitResult) -> Channel:
             with opener.open(request, timeout=SECONDS):
                 pass
         except http.client.HTTPException as error:
-            raise NotSent(f"no answer of HTTP ({type(error).__name__})") from None
+            raise NotSent(f"the server sent no valid answer ({type(error).__name__})") from None
 
     return Channel(f"webhook {host}", post)
