@@ -37,11 +37,11 @@ def _check(check: Check) -> str:
     of = ", ".join(f"`{name}`" for name in check.algorithms) or "all algorithms"
     causes = sorted(check.causes.items(), key=lambda pair: -pair[1])
     named = ", ".join(f"[{cause}](#{cause}) {p:.0%}" for cause, p in causes)
-    kind = check.says.capitalize()
+    severity = check.severity.capitalize()
     needs = ", ".join(f"`{name}`" for name in check.needs) or "nothing in particular"
     return (
-        f"\n### {check.id}\n\n**{title}.** {check.means}\n\n"
-        f"*Measured:* {check.measured}. *{kind}:* {check.side} {_limit(check)}.\n\n"
+        f"\n### {check.id}\n\n**{title}.** {check.explanation}\n\n"
+        f"*Measured:* {check.quantity}. *{severity}:* {check.bad_side} {_limit(check)}.\n\n"
         f"*Of:* {of}. *Needs:* {needs}.\n\n*Causes:* {named}.\n\n*Source:* {check.source}.\n"
         f"{_healthy(check)}{_healthy_returns() if check.id == 'ENV-BELOW' else ''}"
     )
@@ -50,7 +50,7 @@ def _check(check: Check) -> str:
 def _limit(check: Check) -> str:
     if check.limit is None:
         return "what healthy runs showed, with a margin"
-    return f"{check.limit:g}, {LIMITS[check.kind]}"
+    return f"{check.limit:g}, {LIMITS[check.limit_from]}"
 
 
 def _healthy(check: Check) -> str:

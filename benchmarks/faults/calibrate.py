@@ -52,7 +52,7 @@ def main() -> int:
                     worst[_kind(log)][check.id].append(value)
     healthy = {
         kind: {
-            check.id: _summary(values[check.id], check.side)
+            check.id: _summary(values[check.id], check.bad_side)
             for check in CHECKS
             if check.id in values
         }

@@ -60,7 +60,7 @@ def test_a_check_measures_its_sample(check):
         assert against(check, wrong, check.limit).is_found
     if right is not None:
         fine = against(check, right, math.nan).value
-        assert measured > fine if check.side == "above" else measured < fine
+        assert measured > fine if check.bad_side == "above" else measured < fine
         assert check.limit is None or not against(check, right, check.limit).is_found
 
 
@@ -125,7 +125,7 @@ def test_the_catalogue_is_complete():
         assert set(check.needs) <= set(SIGNALS), check.id
         assert set(check.causes) <= set(CAUSES), check.id
         assert all(0 < p < 1 for p in check.causes.values()), check.id
-        assert (check.limit is None) == (check.kind == "calibrated"), check.id
+        assert (check.limit is None) == (check.limit_from == "calibrated"), check.id
     named = {cause for check in CHECKS for cause in check.causes}
     assert named == set(CAUSES), "every cause is named by a check"
 
@@ -134,12 +134,12 @@ def test_every_calibrated_check_has_a_limit():
     known = calibration()
     assert FILE.exists()
     for check in CHECKS:
-        if check.kind == "calibrated":
+        if check.limit_from == "calibrated":
             assert any(check.id in of for of in known.values()), check.id
 
 
 @pytest.mark.parametrize(
-    "check", [one for one in CHECKS if one.kind == "calibrated"], ids=lambda check: check.id
+    "check", [one for one in CHECKS if one.limit_from == "calibrated"], ids=lambda check: check.id
 )
 def test_a_calibrated_check_can_find_something_in_some_kind_of_run(check):
     limits = [beyond(check, of[check.id]) for of in calibration().values() if check.id in of]
@@ -597,7 +597,7 @@ def test_a_setting_names_its_cause_whatever_its_effects_are():
 def test_a_remark_is_as_probable_by_chance_as_in_healthy_runs():
     assert by_chance(BY_ID["REW-CONST"]) == BY_ID["REW-CONST"].healthy_share == 0.3
     assert by_chance(BY_ID["ENV-EQUAL"]) == BY_CHANCE["convention"]
-    assert all(check.says == "remark" for check in CHECKS if check.healthy_share is not None)
+    assert all(check.severity == "remark" for check in CHECKS if check.healthy_share is not None)
 
 
 def test_a_target_network_without_a_step_size_is_never_updated():

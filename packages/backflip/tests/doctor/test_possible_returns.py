@@ -95,4 +95,4 @@ def _is_beyond(name: str, log: Log) -> bool:
     assert measured is not None
     assert check.limit is not None
     last = measured.value[-1]
-    return bool(last > check.limit if check.side == "above" else last < check.limit)
+    return bool(last > check.limit if check.bad_side == "above" else last < check.limit)

@@ -75,7 +75,7 @@ def limit_of(check: Check, log: Log, known: Calibration | None = None) -> float 
     limits = [beyond(check, one) for one in chosen.values()]
     if not limits:
         return None
-    limit = max(limits) if check.side == "above" else min(limits)
+    limit = max(limits) if check.bad_side == "above" else min(limits)
     return limit if can_be_crossed(check, limit) else None
 
 
@@ -83,7 +83,7 @@ def can_be_crossed(check: Check, limit: float) -> bool:
     """Return whether a number can be beyond a limit: it is not if healthy runs reach the worst."""
     if check.extreme is None:
         return True
-    return limit < check.extreme if check.side == "above" else limit > check.extreme
+    return limit < check.extreme if check.bad_side == "above" else limit > check.extreme
 
 
 def why_no_limit(check: Check, log: Log, known: Calibration | None = None) -> str:
@@ -127,4 +127,4 @@ def _is_as_measured(log: Log) -> bool:
 def beyond(check: Check, healthy: Healthy) -> float:
     """Return the limit that healthy runs of one kind set."""
     margin = max(MARGIN * abs(healthy.worst - healthy.typical), check.least_margin)
-    return healthy.worst + margin if check.side == "above" else healthy.worst - margin
+    return healthy.worst + margin if check.bad_side == "above" else healthy.worst - margin

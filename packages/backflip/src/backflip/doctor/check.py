@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple, final
 
 from backflip.doctor.log import OF_TEACHING, Log, Values
 
-Kind = Literal["identity", "setting", "calibrated", "convention"]
-Says = Literal["finding", "warning", "remark"]
+LimitFrom = Literal["identity", "setting", "calibrated", "convention"]
+Severity = Literal["finding", "warning", "remark"]
 
 
 @final
@@ -24,25 +24,25 @@ class Running(NamedTuple):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Check:
     """One sign of a broken training.
 
     Attributes:
         id: its name in reports, such as `PI-KL-HIGH`.
         title: the finding in a few words.
-        measured: what is measured, in words.
+        quantity: what is measured, in words.
         measure: measures it; None if the log does not have what is needed.
         needs: the signals that are needed, in our names.
-        side: which side of the limit is bad.
-        kind: where the limit comes from. `identity`: a correct program cannot be beyond it.
+        bad_side: which side of the limit is bad.
+        limit_from: where the limit comes from. `identity`: a correct program cannot be beyond it.
             `setting`: what the program was told to do, beyond all settings that are known to learn.
             `calibrated`: beyond everything that healthy runs showed. `convention`: the literature.
-        limit: the limit; None if it is calibrated.
-        means: what the finding means, in one sentence.
+        explanation: what the finding means, in one sentence.
         causes: ids of causes, each with the probability that the check finds something if this
             cause is at work.
         source: where the sign comes from.
+        limit: the limit; None if it is calibrated.
         algorithms: the algorithms that it applies to; empty for all.
         least_margin: the smallest distance of a calibrated limit from the worst healthy value, in
             the unit of what is measured.
@@ -52,27 +52,27 @@ class Check:
             None if it was not measured.
         is_conclusive: whether it sees nearly every case of its causes, so that a silent one speaks
             against them in full.
-        is_direct: whether it looks at a cause itself, and not at effects that others may have: then
-            what it finds counts in full, as an identity does.
         extreme: the worst value that can be measured; None without a bound. A calibrated limit at
             or beyond it cannot be crossed: then the check is not made.
         from_start: whether it compares with how the training began. It is not made in a log that
             begins later.
-        unless: the ids of checks that say the same with more certainty: if one of them found
+        superseded_by: the ids of checks that say the same with more certainty: if one of them found
             something, this one does not count.
-        says: what it means to be beyond the limit. `finding`: something is wrong. `warning`: look
-            at this, healthy runs may show it, too. `remark`: a fact about the task or its progress,
-            which counts for the causes and is not a sign of a mistake by itself.
+        is_direct: whether it looks at a cause itself, and not at effects that others may have: then
+            what it finds counts in full, as an identity does.
+        severity: what it means to be beyond the limit. `finding`: something is wrong. `warning`:
+            look at this, healthy runs may show it, too. `remark`: a fact about the task or its
+            progress, which counts for the causes and is not a sign of a mistake by itself.
     """
 
     id: str
     title: str
-    measured: str
+    quantity: str
     measure: Callable[[Log], Running | None]
     needs: tuple[str, ...]
-    side: Literal["above", "below"]
-    kind: Kind
-    means: str
+    bad_side: Literal["above", "below"]
+    limit_from: LimitFrom
+    explanation: str
     causes: Mapping[str, float]
     source: str
     limit: float | None = None
@@ -83,9 +83,9 @@ class Check:
     is_conclusive: bool = False
     extreme: float | None = None
     from_start: bool = False
-    unless: tuple[str, ...] = ()
+    superseded_by: tuple[str, ...] = ()
     is_direct: bool = False
-    says: Says = "finding"
+    severity: Severity = "finding"
 
     @property
     def is_about_teaching(self) -> bool:
@@ -108,9 +108,9 @@ class Experiment:
 
     Attributes:
         change: what to change, in words.
-        settings: the change as settings of ours: a function of the present value, by name.
         if_cause: what the rerun shows if this is the cause.
         if_not: what it shows otherwise.
+        settings: the change as settings of ours: a function of the present value, by name.
     """
 
     change: str
@@ -122,7 +122,7 @@ class Experiment:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Cause:
     """Something that may be wrong in a training.
 

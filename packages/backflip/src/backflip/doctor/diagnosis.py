@@ -147,7 +147,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
             continue
         missing = tuple(name for name in check.needs if not log.has(name))
         enough = points >= FEWEST
-        told = enough or check.kind in NEED_NO_POINTS
+        told = enough or check.limit_from in NEED_NO_POINTS
         running = run_check(check, log) if told and not missing else None
         limit = limit_of(check, log, calibration)
         one = None if running is None or limit is None else against(check, running, limit)
@@ -161,8 +161,8 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
     measured = _without_repetition(measured)
     found = sorted((one for one in measured if one.is_found), key=_certainty)
     findings, warnings, remarks = (
-        [one for one in found if one.check.says == says]
-        for says in ("finding", "warning", "remark")
+        [one for one in found if one.check.severity == severity]
+        for severity in ("finding", "warning", "remark")
     )
     progress = next((not m.is_found for m in measured if m.check.id == "ENV-NOTHING"), None)
     fell = any(one.check.id == "ENV-LOST" for one in remarks)
@@ -183,7 +183,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
 def _without_repetition(measured: Sequence[Measured]) -> list[Measured]:
     """Return what counts: of two checks that say the same, the more certain one."""
     found = {one.check.id for one in measured if one.is_found}
-    return [one for one in measured if not one.is_found or not found & {*one.check.unless}]
+    return [one for one in measured if not one.is_found or not found & {*one.check.superseded_by}]
 
 
 def _ends_higher(log: Log) -> bool:
@@ -201,8 +201,8 @@ def run_check(check: Check, log: Log) -> Running | None:
 
 def against(check: Check, running: Running, limit: float) -> Measured:
     """Return the worst value of what was measured, and since when it is beyond its limit."""
-    worst = np.nanmax(running.value) if check.side == "above" else np.nanmin(running.value)
-    beyond = running.value > limit if check.side == "above" else running.value < limit
+    worst = np.nanmax(running.value) if check.bad_side == "above" else np.nanmin(running.value)
+    beyond = running.value > limit if check.bad_side == "above" else running.value < limit
     since = float(running.x[np.argmax(beyond)]) if beyond.any() else math.nan
     return Measured(check, float(worst), limit, since)
 
@@ -221,7 +221,7 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
     possible = [cause for cause in CAUSES if cause.is_possible(log)]
     weights = np.log(priors(possible, log.expected))
     for one in measured:
-        if one.check.kind == "setting" and not one.is_found:
+        if one.check.limit_from == "setting" and not one.is_found:
             continue
         for place, cause in enumerate(possible):
             chance = one.check.causes.get(cause.id, by_chance(one.check))
@@ -237,13 +237,13 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
 def _trust(one: Measured) -> float:
     """Return the exponent τ of what a check says."""
     if one.is_found:
-        return 1.0 if one.check.is_direct else TRUST[one.check.kind]
-    return TRUST[one.check.kind] * (1.0 if one.check.is_conclusive else SILENT)
+        return 1.0 if one.check.is_direct else TRUST[one.check.limit_from]
+    return TRUST[one.check.limit_from] * (1.0 if one.check.is_conclusive else SILENT)
 
 
 def by_chance(check: Check) -> float:
     """Return the probability that a check finds something that a cause does not explain."""
-    usual = BY_CHANCE["setting" if check.is_direct else check.kind]
+    usual = BY_CHANCE["setting" if check.is_direct else check.limit_from]
     return usual if check.healthy_share is None else max(usual, check.healthy_share)
 
 
@@ -269,7 +269,7 @@ def priors(causes: Sequence[Cause], expected: Mapping[str, float]) -> Values:
 
 def _certainty(one: Measured) -> tuple[int, float]:
     """Return the place in the order of findings: identities first, then by size."""
-    order = {"identity": 0, "setting": 0, "calibrated": 1, "convention": 2}[one.check.kind]
+    order = {"identity": 0, "setting": 0, "calibrated": 1, "convention": 2}[one.check.limit_from]
     size = abs(one.value - one.limit) / (abs(one.limit) + 1e-9)
     return order, -size
 

@@ -37,7 +37,7 @@ class News(NamedTuple):
     @property
     def in_words(self) -> str:
         """The finding in one line."""
-        sign = ">" if self.found.check.side == "above" else "<"
+        sign = ">" if self.found.check.bad_side == "above" else "<"
         return (
             f"doctor: {self.found.check.id}: {self.found.check.title} "
             f"({number(self.found.value)} {sign} {number(self.found.limit)}), from env step "

@@ -62,7 +62,7 @@ def settings_of(log: Log, changes: Mapping[str, Callable[[Any], Any]]) -> dict[s
 def _goes_beyond(log: Log, changed: Mapping[str, Any]) -> bool:
     """Return whether changed settings are further beyond a limit of settings than the present."""
     after = _with(log, changed)
-    checks = [one for one in CHECKS if one.kind == "setting" and one.applies_to(log)]
+    checks = [one for one in CHECKS if one.limit_from == "setting" and one.applies_to(log)]
     return any(_excess(one, after) > max(_excess(one, log), 0.0) for one in checks)
 
 
@@ -83,7 +83,7 @@ def _excess(check: Check, log: Log) -> float:
     if running is None or check.limit is None:
         return -math.inf
     value = against(check, running, check.limit).value
-    return value - check.limit if check.side == "above" else check.limit - value
+    return value - check.limit if check.bad_side == "above" else check.limit - value
 
 
 def _is_number(value: Any) -> bool:

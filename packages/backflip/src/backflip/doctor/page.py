@@ -88,8 +88,8 @@ def curves_of(one: Diagnosis, found: Measured) -> list[Drawn]:
     if running is not None and (curve := _curve(check.id, running.x, running.value, found)):
         ends = np.asarray([curve[0].x[0], curve[0].x[-1]])
         lines = [*curve, Line("limit", ends, np.full(2, found.limit), colour=1, dash=1)]
-        about = f"{check.measured}; dashed: the limit, and where it was first crossed"
-        drawn.append(Drawn(f"{check.id}: {check.title}", lines, check.measured, about))
+        about = f"{check.quantity}; dashed: the limit, and where it was first crossed"
+        drawn.append(Drawn(f"{check.id}: {check.title}", lines, check.quantity, about))
     signal = next((one.log.signals[name] for name in check.needs if one.log.has(name)), None)
     if signal is not None and (curve := _curve(signal.logged_as, signal.x, signal.y, found)):
         about = f"as logged; dashed: where {check.id} was first found"

@@ -117,15 +117,15 @@ def _normalisation(log: Log) -> str:
 
 def _finding(log: Log, one: Measured, kind: str) -> str:
     check = one.check
-    sign = ">" if check.side == "above" else "<"
+    sign = ">" if check.bad_side == "above" else "<"
     step = "env step" if log.is_over_env_steps else "step"
     where = f"from {step} {number(one.since)} on ({one.since / max(log.budget, 1):.0%})"
     lines = [
         f"{kind} {check.id}: {check.title}",
         f"  seen    {number(one.value)} {sign} {number(one.limit)}, {where}",
-        f"          {check.measured}",
+        f"          {check.quantity}",
         f"  curve   {_curve(log, one)}",
-        f"  means   {check.means}",
+        f"  means   {check.explanation}",
         f"  limit   {_limit_from(log, one)}",
         f"  source  {check.source}",
     ]
@@ -143,11 +143,11 @@ def _curve(log: Log, one: Measured) -> str:
 
 
 def _limit_from(log: Log, one: Measured) -> str:
-    if one.check.kind == "identity":
+    if one.check.limit_from == "identity":
         return "an identity: a correct program cannot be beyond it"
-    if one.check.kind == "setting":
+    if one.check.limit_from == "setting":
         return "a setting beyond all that are known to learn"
-    if one.check.kind == "convention":
+    if one.check.limit_from == "convention":
         return "a convention of the literature"
     return f"beyond all healthy runs of {kinds_in_words(one.check, log)}, with a margin"
 
@@ -262,9 +262,9 @@ def _measured(one: Measured) -> dict[str, Any]:
         "title": one.check.title,
         "value": one.value if math.isfinite(one.value) else None,
         "limit": one.limit,
-        "side": one.check.side,
+        "side": one.check.bad_side,
         "since_env_steps": one.since,
-        "means": one.check.means,
+        "means": one.check.explanation,
         "source": one.check.source,
     }
 

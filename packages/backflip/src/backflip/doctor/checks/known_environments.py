@@ -68,49 +68,49 @@ def _share_of_healthy(log: Log) -> Running | None:
 
 CHECKS = (
     Check(
-        "ENV-NEGATED",
-        "returns are minus those of the environment",
-        "largest distance of the return over the length from minus the reward of an env step, "
-        "in environments that give the same at each",
-        _not_negated,
-        ("episode_return_mean", "episode_length_mean"),
-        "below",
-        "identity",
-        "The agent learns to do the opposite of the task.",
-        {"reward-sign": 0.98},
-        _SAME,
+        id="ENV-NEGATED",
+        title="returns are minus those of the environment",
+        quantity="largest distance of the return over the length from minus the reward of an env "
+        "step, in environments that give the same at each",
+        measure=_not_negated,
+        needs=("episode_return_mean", "episode_length_mean"),
+        bad_side="below",
+        limit_from="identity",
+        explanation="The agent learns to do the opposite of the task.",
+        causes={"reward-sign": 0.98},
+        source=_SAME,
         limit=0.05,
         is_direct=True,
     ),
     Check(
-        "ENV-RANGE",
-        "returns are outside of what the environment can give",
-        "largest distance of a return from the range that the rewards and the time limit of this "
-        "environment allow",
-        _outside,
-        ("episode_return_mean",),
-        "above",
-        "identity",
-        "These are not returns of the environment's own reward: a wrapper changes it, or the log "
-        "has other numbers.",
-        {"reward-sign": 0.6, "reward-scale": 0.6},
-        _SAME,
+        id="ENV-RANGE",
+        title="returns are outside of what the environment can give",
+        quantity="largest distance of a return from the range that the rewards and the time limit "
+        "of this environment allow",
+        measure=_outside,
+        needs=("episode_return_mean",),
+        bad_side="above",
+        limit_from="identity",
+        explanation="These are not returns of the environment's own reward: a wrapper changes it, "
+        "or the log has other numbers.",
+        causes={"reward-sign": 0.6, "reward-scale": 0.6},
+        source=_SAME,
         limit=0.0,
-        says="warning",
+        severity="warning",
     ),
     Check(
-        "ENV-BELOW",
-        "the return stays far below what healthy runs reach",
-        "best return as a share of the way from the untrained policy to what ten healthy seeds "
-        "reach in this environment, after 1.5 times the env steps that the slowest of them needs "
-        "for half of it (4 times in libraries that were not measured)",
-        _share_of_healthy,
-        ("episode_return_mean",),
-        "below",
-        "convention",
-        "The same algorithm learns this environment with its default settings: a mistake, a "
-        "setting or a wrapper keeps it from that.",
-        {
+        id="ENV-BELOW",
+        title="the return stays far below what healthy runs reach",
+        quantity="best return as a share of the way from the untrained policy to what ten healthy "
+        "seeds reach in this environment, after 1.5 times the env steps that the slowest of them "
+        "needs for half of it (4 times in libraries that were not measured)",
+        measure=_share_of_healthy,
+        needs=("episode_return_mean",),
+        bad_side="below",
+        limit_from="convention",
+        explanation="The same algorithm learns this environment with its default settings: a "
+        "mistake, a setting or a wrapper keeps it from that.",
+        causes={
             "policy-loss": 0.6,
             "advantages": 0.6,
             "value-targets": 0.6,
@@ -131,7 +131,8 @@ CHECKS = (
             "discount": 0.4,
             "unlucky-or-slow": 0.1,
         },
-        "a known result in the same environment: A. Jones, Debugging RL; Henderson et al. 2018",
+        source="a known result in the same environment: A. Jones, Debugging RL; Henderson et al. "
+        "2018",
         limit=0.25,
     ),
 )

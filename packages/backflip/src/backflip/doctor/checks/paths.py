@@ -45,49 +45,51 @@ def _other_observations(log: Log) -> Running | None:
 
 CHECKS = (
     Check(
-        "ENV-ACTIONS",
-        "actions have no visible effect",
-        "p-value of the hypothesis that actions have no effect on the next observation and the "
-        f"reward, over all estimates so far, from {FEWEST} estimates on",
-        _no_effect,
-        ("action_effect_p",),
-        "above",
-        "convention",
-        "Neither the next observation nor the reward depends on the action, beyond what the "
-        "observation says. An effect that comes more than one env step later is not seen; pictures "
-        "are left out for this.",
-        {"actions": 0.9, "observations": 0.1},
-        "likelihood ratio of two linear models; Wilks 1938; "
+        id="ENV-ACTIONS",
+        title="actions have no visible effect",
+        quantity="p-value of the hypothesis that actions have no effect on the next observation "
+        f"and the reward, over all estimates so far, from {FEWEST} estimates on",
+        measure=_no_effect,
+        needs=("action_effect_p",),
+        bad_side="above",
+        limit_from="convention",
+        explanation="Neither the next observation nor the reward depends on the action, beyond "
+        "what the observation says. An effect that comes more than one env step later is not seen; "
+        "pictures are left out for this.",
+        causes={"actions": 0.9, "observations": 0.1},
+        source="likelihood ratio of two linear models; Wilks 1938; "
         "`backflip.doctor.action_effect.action_effect`",
         limit=BY_CHANCE,
         is_direct=True,
     ),
     Check(
-        "Q-ACTIONS",
-        "other actions are taken than the policy's",
-        "mean of `action_match` so far in standard errors, the least of all times, from "
+        id="Q-ACTIONS",
+        title="other actions are taken than the policy's",
+        quantity="mean of `action_match` so far in standard errors, the least of all times, from "
         f"{FEWEST_ROLLOUTS} records on",
-        _other_actions,
-        ("action_match",),
-        "below",
-        "identity",
-        "The actions of the rollouts do not depend on the observation as those of the policy do.",
-        {"actions": 0.9, "acting-and-learning-disagree": 0.5},
-        "`backflip.drivers.action_match`: covariances of actions taken and of two samples",
+        measure=_other_actions,
+        needs=("action_match",),
+        bad_side="below",
+        limit_from="identity",
+        explanation="The actions of the rollouts do not depend on the observation as those of the "
+        "policy do.",
+        causes={"actions": 0.9, "acting-and-learning-disagree": 0.5},
+        source="`backflip.drivers.action_match`: covariances of actions taken and of two samples",
         limit=MANY_DEVIATIONS,
         algorithms=CONTINUOUS_REPLAY,
     ),
     Check(
-        "Q-REPLAY-OBS",
-        "minibatches have other observations than were stored",
-        "largest difference so far of the newest rows, drawn and stored, as a share of their size",
-        _other_observations,
-        ("replay_obs_error",),
-        "above",
-        "identity",
-        "The policy acts on one kind of observations, and learns from another.",
-        {"acting-and-learning-disagree": 0.95, "observations": 0.4, "replay": 0.3},
-        "Stable-Baselines3's `ReplayBuffer`, without normalisation",
+        id="Q-REPLAY-OBS",
+        title="minibatches have other observations than were stored",
+        quantity="largest difference so far of the newest rows, drawn and stored, as a share of "
+        "their size",
+        measure=_other_observations,
+        needs=("replay_obs_error",),
+        bad_side="above",
+        limit_from="identity",
+        explanation="The policy acts on one kind of observations, and learns from another.",
+        causes={"acting-and-learning-disagree": 0.95, "observations": 0.4, "replay": 0.3},
+        source="Stable-Baselines3's `ReplayBuffer`, without normalisation",
         limit=WRONG,
         algorithms=OFF_POLICY,
     ),

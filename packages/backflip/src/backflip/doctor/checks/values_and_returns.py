@@ -218,17 +218,17 @@ def _other_sign(log: Log) -> Running | None:
 
 CHECKS = (
     Check(
-        "Q-ABOVE",
-        "action values are far above returns",
-        "|mean Q| over the discounted rewards that returns and lengths of episodes imply, and the "
-        "entropy that the temperature pays for, after 20 % of the budget",
-        _far_above,
-        _NEEDS,
-        "above",
-        "convention",
-        "The algorithm learns from other rewards than returns count, its values diverge, or its "
-        "policy does not act as they expect.",
-        {
+        id="Q-ABOVE",
+        title="action values are far above returns",
+        quantity="|mean Q| over the discounted rewards that returns and lengths of episodes imply, "
+        "and the entropy that the temperature pays for, after 20 % of the budget",
+        measure=_far_above,
+        needs=_NEEDS,
+        bad_side="above",
+        limit_from="convention",
+        explanation="The algorithm learns from other rewards than returns count, its values "
+        "diverge, or its policy does not act as they expect.",
+        causes={
             "reward-scale": 0.7,
             "reward-sign": 0.4,
             "value-targets": 0.4,
@@ -239,22 +239,22 @@ CHECKS = (
             "target-network": 0.2,
             "discount": 0.2,
         },
-        _SOURCE,
+        source=_SOURCE,
         limit=TIMES,
         algorithms=OFF_POLICY,
     ),
     Check(
-        "Q-BELOW",
-        "action values are those of a few rewards",
-        "largest |mean Q| after 60 % of the budget, over the rewards of up to 20 env steps that "
-        "returns and lengths of episodes imply, for horizons of 10 env steps or more",
-        _far_below,
-        _NEEDS,
-        "below",
-        "convention",
-        "Values do not add up the rewards of an episode: nothing is bootstrapped, or rewards are "
-        "smaller than returns count.",
-        {
+        id="Q-BELOW",
+        title="action values are those of a few rewards",
+        quantity="largest |mean Q| after 60 % of the budget, over the rewards of up to 20 env "
+        "steps that returns and lengths of episodes imply, for horizons of 10 env steps or more",
+        measure=_far_below,
+        needs=_NEEDS,
+        bad_side="below",
+        limit_from="convention",
+        explanation="Values do not add up the rewards of an episode: nothing is bootstrapped, or "
+        "rewards are smaller than returns count.",
+        causes={
             "value-targets": 0.7,
             "discount": 0.4,
             "reward-scale": 0.6,
@@ -262,40 +262,40 @@ CHECKS = (
             "values-do-not-learn": 0.5,
             "steps-too-small": 0.4,
         },
-        _SOURCE,
+        source=_SOURCE,
         limit=LEAST,
         algorithms=OFF_POLICY,
     ),
     Check(
-        "Q-ENTROPY",
-        "entropy is worth more than reward",
-        "smallest |mean Q| over the discounted rewards that returns and lengths of episodes imply, "
-        "after 60 % of the budget, where the temperature has not halved, and times the entropy is "
-        "more than a fifth of a reward",
-        _entropy_above,
-        (*_NEEDS, "temperature"),
-        "above",
-        "convention",
-        "Values add up entropy, and the policy learns to act at random: the temperature is too "
-        "large for the rewards.",
-        {"temperature": 0.5, "reward-scale": 0.4, "steps-too-large": 0.1},
-        "two routes to one number; Haarnoja et al. 2018, arXiv:1812.05905, section 5",
+        id="Q-ENTROPY",
+        title="entropy is worth more than reward",
+        quantity="smallest |mean Q| over the discounted rewards that returns and lengths of "
+        "episodes imply, after 60 % of the budget, where the temperature has not halved, and times "
+        "the entropy is more than a fifth of a reward",
+        measure=_entropy_above,
+        needs=(*_NEEDS, "temperature"),
+        bad_side="above",
+        limit_from="convention",
+        explanation="Values add up entropy, and the policy learns to act at random: the "
+        "temperature is too large for the rewards.",
+        causes={"temperature": 0.5, "reward-scale": 0.4, "steps-too-large": 0.1},
+        source="two routes to one number; Haarnoja et al. 2018, arXiv:1812.05905, section 5",
         limit=TIMES,
         algorithms=("sac",),
     ),
     Check(
-        "Q-SIGN",
-        "action values have another sign than returns",
-        "median of mean Q over the rewards of up to 20 env steps that returns and lengths of "
-        "episodes imply, after 60 % of the budget, where returns do not rise",
-        _other_sign,
-        _NEEDS,
-        "below",
-        "convention",
-        "The algorithm learns from rewards of another sign than returns count, or entropy counts "
-        "for more than reward.",
-        {"reward-sign": 0.9, "temperature": 0.5, "value-targets": 0.2, "reward-scale": 0.1},
-        _SOURCE,
+        id="Q-SIGN",
+        title="action values have another sign than returns",
+        quantity="median of mean Q over the rewards of up to 20 env steps that returns and lengths "
+        "of episodes imply, after 60 % of the budget, where returns do not rise",
+        measure=_other_sign,
+        needs=_NEEDS,
+        bad_side="below",
+        limit_from="convention",
+        explanation="The algorithm learns from rewards of another sign than returns count, or "
+        "entropy counts for more than reward.",
+        causes={"reward-sign": 0.9, "temperature": 0.5, "value-targets": 0.2, "reward-scale": 0.1},
+        source=_SOURCE,
         limit=-0.2,
         algorithms=OFF_POLICY,
     ),
