@@ -37,17 +37,17 @@ def report(**changed: Any) -> Report:
         env_steps_per_second=1e4,
     )
     whole = Report(
-        "x",
-        {},
-        0,
-        EnvSpec("x", seen, changed.pop("action", Discrete(2)), 100),
-        0.99,
-        0.02,
-        None,
-        play._replace(**{k: changed.pop(k) for k in list(changed) if k in play._fields}),
-        Repeatability(200, None, 4, 4, 4),
-        ActionAudit(two, 1, True, 4, 0),
-        [],
+        env="x",
+        env_args={},
+        seed=0,
+        spec=EnvSpec("x", seen, changed.pop("action", Discrete(2)), 100),
+        discount=0.99,
+        step_seconds=0.02,
+        frame_skip=None,
+        episodes=play._replace(**{k: changed.pop(k) for k in list(changed) if k in play._fields}),
+        repeatability=Repeatability(200, None, 4, 4, 4),
+        actions=ActionAudit(two, 1, True, 4, 0),
+        facts=[],
     )
     return replace(whole, **changed)
 

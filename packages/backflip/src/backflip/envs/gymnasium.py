@@ -97,16 +97,16 @@ class GymnasiumEnv:
         observation = learned_observation(self._own.observation)
         limit = max_episode_steps or _time_limit(vector)
         self._spec = EnvSpec(
-            env_id,
-            observation,
-            learned_action(self._own.action),
-            limit,
-            frame_stack,
-            terminates,
-            repeats_first_frame,
-            self._own,
-            self._number_names(env_id, observation),
-            vector.angles if isinstance(vector, KnowsAngles) else (),
+            id=env_id,
+            observation=observation,
+            action=learned_action(self._own.action),
+            max_episode_steps=limit,
+            frame_stack=frame_stack,
+            terminates=terminates,
+            repeats_first_frame=repeats_first_frame,
+            own=self._own,
+            number_names=self._number_names(env_id, observation),
+            angles=vector.angles if isinstance(vector, KnowsAngles) else (),
         )
         self._ended = np.zeros(vector.num_envs, bool)
         self._episodes = np.zeros(vector.num_envs, np.int64)

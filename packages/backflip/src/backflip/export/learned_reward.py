@@ -294,7 +294,11 @@ def refuse_other_spaces(reward: LearnedReward, observation: Any, action: Any) ->
     spec = reward.spec
     own = own_spaces(spec.id, observation, action)
     now = EnvSpec(
-        spec.id, learned_observation(own.observation), learned_action(own.action), None, own=own
+        id=spec.id,
+        observation=learned_observation(own.observation),
+        action=learned_action(own.action),
+        max_episode_steps=None,
+        own=own,
     )
     changed = changes(spec, now) or _other_kinds(spec, own)
     if not changed and not isinstance(spec.action, Discrete) and _other_bounds(spec, now):

@@ -105,17 +105,17 @@ def look(
             make_shared(home, LOOKS)
     write_clip(file, shown.frames, shown.fps)
     report = Report(
-        env_id,
-        env_args,
-        seed,
-        spec,
-        discount,
-        step_seconds(env_id, known),
-        frame_skip(env_id, env_args),
-        play,
-        repeated,
-        audit,
-        [*facts, *_conversions(spec)],
+        env=env_id,
+        env_args=env_args,
+        seed=seed,
+        spec=spec,
+        discount=discount,
+        step_seconds=step_seconds(env_id, known),
+        frame_skip=frame_skip(env_id, env_args),
+        episodes=play,
+        repeatability=repeated,
+        actions=audit,
+        facts=[*facts, *_conversions(spec)],
     )
     return LookResult(report, clip, note)
 

@@ -53,11 +53,11 @@ def spec_from_json(facts: Mapping[str, Any]) -> EnvSpec:
         low, high = 0, facts["observation"].get("high", 255)
     seen = Box(np.full(shape, low, dtype), np.full(shape, high, dtype), dtype)
     return EnvSpec(
-        facts["id"],
-        seen,
-        _action(spaces.from_json(facts["action"])),
-        facts["max_episode_steps"],
-        facts["frame_stack"],
+        id=facts["id"],
+        observation=seen,
+        action=_action(spaces.from_json(facts["action"])),
+        max_episode_steps=facts["max_episode_steps"],
+        frame_stack=facts["frame_stack"],
         own=_own_from_json(facts["own"]) if "own" in facts else None,
         angles=_angles(facts.get("angles", []), shape),
     )

@@ -110,16 +110,20 @@ def find_garbage(home: Path, trash_days: float = TRASH_DAYS) -> Garbage:
         objects = _unused_objects(home, [trash[ulid] for ulid in trash if ulid not in old])
         compactable = [u for u in list_runs(home) if _is_compactable(home / RUNS / u)]
         return Garbage(
-            objects,
-            sum(_size(path) for path in objects),
-            list(old),
-            sum(map(tree_bytes, old.values())),
-            [name for name in folders_in(home / RUNS) if _is_leftover(home / RUNS / name)],
-            compactable,
-            sum(_size(p) for u in compactable for p in _compactable_files(home / RUNS / u)),
-            old_index_files(home),
-            [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
-            left_reruns(home),
+            objects=objects,
+            object_bytes=sum(_size(path) for path in objects),
+            trashed=list(old),
+            trashed_bytes=sum(map(tree_bytes, old.values())),
+            leftovers=[
+                name for name in folders_in(home / RUNS) if _is_leftover(home / RUNS / name)
+            ],
+            compactable=compactable,
+            lines_bytes=sum(
+                _size(p) for u in compactable for p in _compactable_files(home / RUNS / u)
+            ),
+            old_index=old_index_files(home),
+            kept=[broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
+            reruns=left_reruns(home),
         )
 
 
@@ -157,16 +161,16 @@ def collect(
         lines_bytes += size
     report(len(garbage.compactable), len(garbage.compactable))
     return Garbage(
-        objects,
-        object_bytes,
-        [folder.name for folder in trashed],
-        trashed_bytes,
-        [folder.name for folder in leftovers],
-        compacted,
-        lines_bytes,
-        old_index,
-        [broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
-        reruns,
+        objects=objects,
+        object_bytes=object_bytes,
+        trashed=[folder.name for folder in trashed],
+        trashed_bytes=trashed_bytes,
+        leftovers=[folder.name for folder in leftovers],
+        compactable=compacted,
+        lines_bytes=lines_bytes,
+        old_index=old_index,
+        kept=[broken for u in list_runs(home) for broken in kept_as_lines(home / RUNS / u)],
+        reruns=reruns,
     )
 
 
