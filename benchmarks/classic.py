@@ -239,7 +239,11 @@ def against_rejax_dqn(options: argparse.Namespace, flops: float) -> tuple[list[R
             "dqn",
             REJAX_DQN,
             warm + 256 * options.rounds,
-            *("--steady-from", warm, "--q-hidden", 256, 256),
+            "--steady-from",
+            warm,
+            "--q-hidden",
+            256,
+            256,
         ),
     )
     ours_rate = [rate(a.output, cell.learning_starts) for a, _ in measured]

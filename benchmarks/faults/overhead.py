@@ -62,7 +62,11 @@ def _on_policy(name: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any], i
         now = _moved(batch, x)
         rows = prepare(actor, state, now, partial(MODULES[name].estimate, config))
         found = rollout_identities(
-            *(actor, state, state.params, now, rows),
+            actor,
+            state,
+            state.params,
+            now,
+            rows,
             updates=jnp.zeros((), jnp.int32),
             discount=config.discount,
             gae_lambda=config.gae_lambda,

@@ -32,8 +32,14 @@ def main(env_steps: int, seeds: int, block_seeds: int) -> dict[str, Any]:
         nodes = [cluster.add_node(num_cpus=1) for _ in range(4)]
         began = time.monotonic()
         command = sweep(
-            *(Path(place) / "faults", env_steps, seeds, block_seeds, "ray", "4"),
-            *("--engine-set", f"address={cluster.address}"),
+            Path(place) / "faults",
+            env_steps,
+            seeds,
+            block_seeds,
+            "ray",
+            "4",
+            "--engine-set",
+            f"address={cluster.address}",
         )
         driver = subprocess.Popen(command, stdout=subprocess.PIPE)
         wait_for_results(Path(place) / "faults", 2)

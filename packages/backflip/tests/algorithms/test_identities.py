@@ -42,7 +42,11 @@ def errors(spec: EnvSpec, estimate: Any = module.estimate, updates: int = 0) -> 
     actor = Actor(spec, actor_critic(spec, SMALL.hidden, SMALL.network), False)
     rows = prepare(actor, state, batch, partial(estimate, SMALL))
     found = rollout_identities(
-        *(actor, state, state.params, batch, rows),
+        actor,
+        state,
+        state.params,
+        batch,
+        rows,
         updates=jnp.asarray(updates),
         discount=SMALL.discount,
         gae_lambda=SMALL.gae_lambda,

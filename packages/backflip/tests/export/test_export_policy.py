@@ -248,7 +248,10 @@ def test_convolutions_of_a_users_network(groups: int, tmp_path: Path) -> None:
         del state, key
         return (
             jax.lax.conv_general_dilated(
-                *(obs.astype(FLOAT) / 255, kernel, (2, 1), "SAME"),
+                obs.astype(FLOAT) / 255,
+                kernel,
+                (2, 1),
+                "SAME",
                 dimension_numbers=("NHWC", "HWIO", "NHWC"),
                 feature_group_count=groups,
             ).sum((1, 2))

@@ -171,7 +171,8 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     with pytest.raises(UserFacingError):
         train(
-            *("ppo", "Pendulum-v1"),
+            "ppo",
+            "Pendulum-v1",
             seeds=1,
             env_steps=16 * 40,
             env_args={"max_episode_steps": 8},

@@ -109,7 +109,7 @@ def test_a_child_goes_on_from_the_whole_state_of_its_parent(
     tmp_path: Path, algorithm: str, env: str, settings: dict[str, Any], env_args: dict[str, Any]
 ) -> None:
     parent = train(
-        *(algorithm, env), seeds=2, first_seed=3, env_steps=512, settings=settings,
+        algorithm, env, seeds=2, first_seed=3, env_steps=512, settings=settings,
         env_args=env_args, home=tmp_path,
     )  # fmt: skip
     before = arrays(parent.folder)

@@ -136,7 +136,7 @@ def test_an_old_policy_file_can_be_used(tmp_path: Path) -> None:
     """It does not say where the environment's own actions start."""
     settings = {"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1, "hidden": (4,)}
     result = train(
-        *("ppo", "gymnasium:Taxi-v4"), env_args={"max_episode_steps": 8}, env_steps=16,
+        "ppo", "gymnasium:Taxi-v4", env_args={"max_episode_steps": 8}, env_steps=16,
         settings=settings, home=tmp_path,
     )  # fmt: skip
     assert 0 <= result.policy().act(3) < 6

@@ -31,7 +31,10 @@ def make_group(
     """Create one run for each value: a curve that rises from 0, and ends with the value."""
     return [
         make_run(
-            *(home, group, value, first + place),
+            home,
+            group,
+            value,
+            first + place,
             **{"env": env, "points": points, "metric": metric, "config": config},
             **{"status": status, "manifest": manifest, **info},
         )

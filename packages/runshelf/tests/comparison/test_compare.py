@@ -374,7 +374,7 @@ def test_references_of_lower_is_better_have_the_higher_number_at_0(
     make_group(tmp_path, "a group", [1.0, 2.0], metric="cost")
     make_group(tmp_path, "b group", [1.0, 3.0], metric="cost")
     error = compare(
-        *("a group", "b group", "--low", "CartPole-v1=1", "--high", "CartPole-v1=2"), status=2
+        "a group", "b group", "--low", "CartPole-v1=1", "--high", "CartPole-v1=2", status=2
     )
     assert "low must be above high in `CartPole-v1`, since lower values are better" in error
     # The known references are of returns, of which higher ones are better.

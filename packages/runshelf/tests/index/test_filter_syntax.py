@@ -275,8 +275,10 @@ def quoted(text: str) -> str:
 def term_texts() -> st.SearchStrategy[str]:
     compared = st.builds(
         lambda sign, key, op, value: f"{sign}{quoted(key)}{op}{quoted(value)}",
-        *(st.sampled_from(["", "-"]), st.sampled_from(KEYS)),
-        *(st.sampled_from([*COMPARE, "~"]), VALUES),
+        st.sampled_from(["", "-"]),
+        st.sampled_from(KEYS),
+        st.sampled_from([*COMPARE, "~"]),
+        VALUES,
     )
     word = VALUES.filter(bool).map(quoted)
     return compared | word | word.map(lambda text: f"-{text}")

@@ -90,8 +90,17 @@ def test_the_manifest(bench):
 @pytest.mark.medium
 def test_secrets_are_masked_and_reported(bench):
     done = bench(
-        *("run", "--name", "with hunter2hunter2", "--", "sh", "-c", "exit 0"),
-        *("--password", "hunter2hunter2", "--keyboard", "qwerty12"),
+        "run",
+        "--name",
+        "with hunter2hunter2",
+        "--",
+        "sh",
+        "-c",
+        "exit 0",
+        "--password",
+        "hunter2hunter2",
+        "--keyboard",
+        "qwerty12",
         MY_API_KEY="topsecretvalue",
     )
     assert "masked arguments that look like keys: --password" in done.stderr

@@ -264,6 +264,6 @@ def test_media_are_found_only_inside_the_run(stored):
     assert found == [
         logged_media.Media("picture", "image", folder / name, {"step": 3.0}, 1),
         logged_media.Media(
-            *("film", "clip", folder / name.replace("png", "webp"), {"env_steps": 4.0}, None)
+            "film", "clip", folder / name.replace("png", "webp"), {"env_steps": 4.0}, None
         ),
     ]

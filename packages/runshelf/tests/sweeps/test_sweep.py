@@ -60,9 +60,7 @@ def finished_blocks(work):
 
 @pytest.mark.medium
 def test_a_sweep_ranks_configurations_then_reports_the_best_on_fresh_seeds(work, capsys):
-    found = fields_of(
-        *(capsys, "toy", "--over", "lr=1,3,2", "--seeds", "2", "--workers", "2"), *TOY
-    )
+    found = fields_of(capsys, "toy", "--over", "lr=1,3,2", "--seeds", "2", "--workers", "2", *TOY)
     assert found["complete"]
     assert [one["values"]["lr"] for one in found["configurations"]] == [3, 2, 1]
     best = found["best"]
@@ -84,7 +82,7 @@ def test_a_sweep_ranks_configurations_then_reports_the_best_on_fresh_seeds(work,
 def test_a_program_that_ignores_its_placeholders_is_found_out(work, capsys):
     program = ("--metric", "score", "--", sys.executable, "-c", "print('score = 1')")
     found = fields_of(
-        *(capsys, "same", "--over", "lr=1,2", "--seeds", "2"), *program, "{lr}", "{seed}"
+        capsys, "same", "--over", "lr=1,2", "--seeds", "2", *program, "{lr}", "{seed}"
     )
     seeds, values = [note for note in found["notes"] if note.startswith("identical")]
     assert "does the program use its seed" in seeds
@@ -94,14 +92,37 @@ def test_a_program_that_ignores_its_placeholders_is_found_out(work, capsys):
 @pytest.mark.slow
 def test_a_metric_that_was_never_logged_and_a_program_that_fails(work, capsys):
     lost = swept(
-        *(capsys, "lost", "--over", "lr=1,2,3", "--seeds", "1", "--metric", "loss"),
-        *("--", sys.executable, "toy.py", "{lr}", "{seed}"),
+        capsys,
+        "lost",
+        "--over",
+        "lr=1,2,3",
+        "--seeds",
+        "1",
+        "--metric",
+        "loss",
+        "--",
+        sys.executable,
+        "toy.py",
+        "{lr}",
+        "{seed}",
         status=1,
     )
     assert "no metric `loss`" in lost.err
     fails = swept(
-        *(capsys, "fails", "--over", "lr=1,2,3", "--seeds", "1", "--metric", "score"),
-        *("--", sys.executable, "-c", "import sys; sys.exit('bad option')", "{lr}", "{seed}"),
+        capsys,
+        "fails",
+        "--over",
+        "lr=1,2,3",
+        "--seeds",
+        "1",
+        "--metric",
+        "score",
+        "--",
+        sys.executable,
+        "-c",
+        "import sys; sys.exit('bad option')",
+        "{lr}",
+        "{seed}",
         status=1,
     )
     assert "bad option" in fails.err

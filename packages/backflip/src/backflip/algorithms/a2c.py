@@ -124,7 +124,11 @@ def update(
     params = jax.tree.map(descend, state.params, direction)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount) | measured
     metrics |= rollout_identities(
-        *(actor, state, params, batch, rows),
+        actor,
+        state,
+        params,
+        batch,
+        rows,
         updates=state.updates,
         discount=config.discount,
         gae_lambda=config.gae_lambda,

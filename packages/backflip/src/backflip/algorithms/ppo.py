@@ -153,7 +153,11 @@ def update(
     params, optimizer, measured = _improve(config, actor, state, rows, now, share, key)
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount)
     metrics |= rollout_identities(
-        *(actor, state, params, batch, rows),
+        actor,
+        state,
+        params,
+        batch,
+        rows,
         updates=state.updates,
         discount=config.discount,
         gae_lambda=config.gae_lambda,

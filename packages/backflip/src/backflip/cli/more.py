@@ -24,9 +24,24 @@ if TYPE_CHECKING:
 # What may differ from the parent; with `--more`, all other options are refused.
 FREE = frozenset(
     (
-        *("--more", "--env-steps", "--labels", "--goal", "--open", "--no-open", "--port", "--host"),
-        *("--question", "--name", "--group", "--tag", "--json", "--home", "--debug"),
-        *("--cost", "--alert", "--to"),
+        "--more",
+        "--env-steps",
+        "--labels",
+        "--goal",
+        "--open",
+        "--no-open",
+        "--port",
+        "--host",
+        "--question",
+        "--name",
+        "--group",
+        "--tag",
+        "--json",
+        "--home",
+        "--debug",
+        "--cost",
+        "--alert",
+        "--to",
     )
 )
 

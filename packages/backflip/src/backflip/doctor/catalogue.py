@@ -18,8 +18,19 @@ from backflip.doctor.checks import (
 )
 
 _FILES = (
-    *(policy, explained_variance, values, action_values, values_and_returns, optimising),
-    *(settings, returns, known_environments, rewards, paths, preferences, machine),
+    policy,
+    explained_variance,
+    values,
+    action_values,
+    values_and_returns,
+    optimising,
+    settings,
+    returns,
+    known_environments,
+    rewards,
+    paths,
+    preferences,
+    machine,
 )
 CHECKS: tuple[Check, ...] = tuple(check for file in _FILES for check in file.CHECKS)
 BY_ID = {check.id: check for check in CHECKS}

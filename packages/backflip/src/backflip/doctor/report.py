@@ -24,9 +24,21 @@ BARS = 40
 MOST_CAUSES = 3
 MOST_NAMES = 8
 _ASKED = (
-    *("learning_rate", "discount", "gae_lambda", "num_envs", "rollout_length", "epochs"),
-    *("minibatches", "entropy_coef", "clip_range", "batch_size", "buffer_size"),
-    *("learning_starts", "normalize_obs", "normalize_rewards", "actions"),
+    "learning_rate",
+    "discount",
+    "gae_lambda",
+    "num_envs",
+    "rollout_length",
+    "epochs",
+    "minibatches",
+    "entropy_coef",
+    "clip_range",
+    "batch_size",
+    "buffer_size",
+    "learning_starts",
+    "normalize_obs",
+    "normalize_rewards",
+    "actions",
 )
 
 

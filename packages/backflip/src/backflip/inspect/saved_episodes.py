@@ -39,8 +39,12 @@ class SavedEpisodes:
         self._rows: dict[str, list[Any]] = {
             name: []
             for name in (
-                *("observations", "actions", "next_observations", "rewards"),
-                *("terminations", "truncations"),
+                "observations",
+                "actions",
+                "next_observations",
+                "rewards",
+                "terminations",
+                "truncations",
             )
         }
 

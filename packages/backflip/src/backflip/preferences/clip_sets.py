@@ -82,8 +82,12 @@ def _insert_set(connection: sqlite3.Connection, one: NewSet, packed: Sequence[by
             "INSERT INTO queries (seed, left_clip, right_clip, asked_at, opinion, clip_set)"
             " VALUES (?, ?, ?, ?, ?, ?)",
             (
-                *(one.seed, clips[left], clips[right], now()),
-                *(one.opinion and packed_clip(one.opinion), number),
+                one.seed,
+                clips[left],
+                clips[right],
+                now(),
+                one.opinion and packed_clip(one.opinion),
+                number,
             ),
         )
     return number

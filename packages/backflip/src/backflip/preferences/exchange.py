@@ -202,6 +202,17 @@ def _answered(file: LabelFile) -> Iterator[ImportedLabel]:
         except BadClipError as error:
             raise file.damaged(f"a clip of query {query} {error}") from error
         yield ImportedLabel(
-            *(seed, env_steps, answer, who, at, seconds, repeats, query, origin),
-            *(left.sha, right.sha, (packed[0], packed[1]), left.shapes),
+            seed=seed,
+            env_steps=env_steps,
+            answer=answer,
+            who=who,
+            at=at,
+            seconds=seconds,
+            repeats=repeats,
+            query=query,
+            origin=origin,
+            left_clip=left.sha,
+            right_clip=right.sha,
+            packed=(packed[0], packed[1]),
+            shapes=left.shapes,
         )

@@ -45,8 +45,15 @@ ROW_BYTES = 32  # of a step, without its observations: indices, reward, flags
 SHARE = 0.8  # of the free memory
 # What reading a damaged archive raises.
 _DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, KeyError),
-    *(NotImplementedError, RuntimeError, MemoryError),
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    MemoryError,
 )
 
 

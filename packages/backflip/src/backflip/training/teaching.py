@@ -195,7 +195,9 @@ class TeachRun:
             learners = self.exploring.restarted(learners, explored)
             if number == self.plan.restart_phase:
                 learners = restarted(
-                    *(algorithm, self.seeds, learners),
+                    algorithm,
+                    self.seeds,
+                    learners,
                     keeps=self.config.restart_keeps,
                     schedules=self.config.restart_schedules,
                 )
@@ -485,8 +487,9 @@ class TeachRun:
         measures = RewardMeasures(env, env_args_of(run), self.model, self.store, length)
         try:
             about = self.reward_notes.record(reward, self.fits.metrics)
-            what = record, reward, self.random_clips, about, self.fits.metrics
-            found = measures.write(folder, self.seeds, *what)
+            found = measures.write(
+                folder, self.seeds, record, reward, self.random_clips, about, self.fits.metrics
+            )
         except UserFacingError as error:  # the policy is trained, and must not be lost
             self.session.reporter.say(f"the learned reward is not measured: {error}")
             return

@@ -63,7 +63,8 @@ def labels(server: Server, query: int, count: int) -> list[str]:
     found = rows(
         server,
         "SELECT answer FROM effective WHERE query >= ? AND query < ? ORDER BY query",
-        *(query, query + count),
+        query,
+        query + count,
     )
     return [answer for (answer,) in found]
 

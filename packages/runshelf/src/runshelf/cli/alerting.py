@@ -17,13 +17,16 @@ _FAILED = 1  # exit status if an alert could not be sent
 def add(commands: Any) -> None:
     """Add the command."""
     parser = add_command(
-        *(commands, "alerts", _alerts, "tell when runs end, fail, stall or break a rule"),
+        commands,
+        "alerts",
+        _alerts,
+        "tell when runs end, fail, stall or break a rule",
         "Look at the running and recently ended runs, or at logs of other programs, and tell what "
         "is new; each alert is told once. With --follow, go on until the named runs end, or until "
         "Ctrl-C.",
     )
     parser.add_argument(
-        *("runs",),
+        "runs",
         nargs="*",
         metavar="RUN|LOGS",
         help=f"{RUN}, or a folder or file of logs; default: all runs",

@@ -29,7 +29,10 @@ _LOOKING = 50.0  # a look at the code takes at most one of so many seconds
 def add(commands: Any) -> None:
     """Add the command."""
     parser = add_command(
-        *(commands, "battery", _battery, "measure fixed commands and seeds again after a change"),
+        commands,
+        "battery",
+        _battery,
+        "measure fixed commands and seeds again after a change",
         "Measure the rows of a battery with the present code, and say for each of them if it is "
         "better or worse than its reference, or if that cannot be told. The exit status is 1 if a "
         "row is worse or fails.",

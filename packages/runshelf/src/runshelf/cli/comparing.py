@@ -28,7 +28,10 @@ _ENDINGS = {"csv": ".csv", "latex": ".tex", "markdown": ".md", "html": ".html"}
 def add(commands: Any) -> None:
     """Add `compare`."""
     parser = add_command(
-        *(commands, "compare", _compare, "compare groups of runs over their seeds"),
+        commands,
+        "compare",
+        _compare,
+        "compare groups of runs over their seeds",
         "Compare groups over their seeds: every seed, means with intervals, worst seeds, tests of "
         "the differences, and what may be concluded.",
     )
@@ -131,7 +134,7 @@ def _compare(options: argparse.Namespace) -> Reported:
     with (
         fresh_index(home(options)) as index,
         opened_sides(
-            *(index, names, options.argv, _say), may_be_empty=_registered_groups(options)
+            index, names, options.argv, _say, may_be_empty=_registered_groups(options)
         ) as sides,
     ):
         if options.sequential:

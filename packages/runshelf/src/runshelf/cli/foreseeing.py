@@ -26,7 +26,10 @@ OUTCOMES = ("worked", "failed")
 def add(commands: Any) -> None:
     """Add the command."""
     parser = add_command(
-        *(commands, "premortem", _premortem, "predict what may go wrong with a run"),
+        commands,
+        "premortem",
+        _premortem,
+        "predict what may go wrong with a run",
         "Write how surprised you would be if RUN failed and what might go wrong, before it ends. "
         "Afterwards, --outcome writes what came true. Without RUN, print all predictions and "
         "their Brier scores. On a terminal, what is not given as an option is asked.",

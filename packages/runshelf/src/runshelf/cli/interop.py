@@ -12,7 +12,10 @@ from runshelf.terminal_text import harmless, put
 def add(commands: Any) -> None:
     """Add the commands."""
     parser = add_command(
-        *(commands, "import", _import, "create runs from the logs of other libraries"),
+        commands,
+        "import",
+        _import,
+        "create runs from the logs of other libraries",
         "Create a run from each folder that has event files of TensorBoard (CleanRL "
         "writes them too), progress.csv or monitor.csv of Stable-Baselines3, or progress.txt of "
         "Spinning Up. Files that were imported before are skipped.",
@@ -25,7 +28,10 @@ def add(commands: Any) -> None:
     )
     add_output(parser)
     parser = add_command(
-        *(commands, "export", _export, "write a run's metrics for other programs"),
+        commands,
+        "export",
+        _export,
+        "write a run's metrics for other programs",
         "Write the metrics of a run as event files of TensorBoard in a new folder, or "
         "as one file if PATH ends in .csv or .jsonl.",
     )
@@ -40,7 +46,8 @@ def _import(options: argparse.Namespace) -> dict[str, Any] | None:
 
     info = RunInfo(name=options.name, group=options.group, tags=tuple(options.tag))
     done = import_path(
-        *(home(options), Path(options.path)),
+        home(options),
+        Path(options.path),
         info=info,
         argv=options.argv,
         say=lambda line: put(harmless(line), file=sys.stderr if options.json else sys.stdout),
@@ -50,8 +57,13 @@ def _import(options: argparse.Namespace) -> dict[str, Any] | None:
     return {
         "runs": [
             {
-                **{"run": one.run, "folder": str(one.folder), "from": str(one.source)},
-                **{"new": one.is_new, "kind": one.kind, "values": one.values, "notes": one.notes},
+                "run": one.run,
+                "folder": str(one.folder),
+                "from": str(one.source),
+                "new": one.is_new,
+                "kind": one.kind,
+                "values": one.values,
+                "notes": one.notes,
             }
             for one in done.runs
         ],

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the commands."""
     parser = add_command(
-        *(commands, "note", _note, "write a note into one of four logs, or read them"),
+        commands,
+        "note",
+        _note,
+        "write a note into one of four logs, or read them",
         "Write a note into a Markdown file of worklog/ in the home, with the time and the git "
         "commit. Without TEXT, print the newest notes.",
     )

@@ -25,12 +25,10 @@ _QUESTIONS = {
 def add(commands: Any) -> None:
     """Add `register`."""
     parser = add_command(
-        *(
-            commands,
-            "register",
-            _register,
-            "register the analysis of an experiment before its runs",
-        ),
+        commands,
+        "register",
+        _register,
+        "register the analysis of an experiment before its runs",
         "Write down question, hypotheses, metric, number of seeds, test and stopping rule, with "
         "their hash, before the first run. What is missing is asked in the terminal. A "
         "registration cannot be changed, only superseded with a reason.",

@@ -18,8 +18,19 @@ if TYPE_CHECKING:
 
 _ABOUT = "run a program over many configurations and seeds, on this machine or on many"
 DESCRIBING = (
-    *("over", "search", "samples", "search_seed", "seeds", "block_seeds", "tuning_seed"),
-    *("report_seed", "metric", "minimise", "halving", "budget", "cost"),
+    "over",
+    "search",
+    "samples",
+    "search_seed",
+    "seeds",
+    "block_seeds",
+    "tuning_seed",
+    "report_seed",
+    "metric",
+    "minimise",
+    "halving",
+    "budget",
+    "cost",
 )
 _SEEDS = 5
 

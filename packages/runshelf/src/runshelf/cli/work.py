@@ -31,7 +31,10 @@ def add(commands: Any) -> None:
     about = "say what may be decided now, and when the next run ends"
     add_output(add_command(commands, "now", _now, about))
     parser = add_command(
-        *(commands, "hours", _hours, "plan and record hours of work by stage"),
+        commands,
+        "hours",
+        _hours,
+        "plan and record hours of work by stage",
         "Without an action, print planned and spent hours of all stages, a forecast, compute and "
         "money. `start STAGE` begins a stage and stops the one before, `stop` ends it, "
         "`plan STAGE TIME` plans it, `add STAGE TIME` adds work, `done STAGE` finishes it.",
@@ -295,7 +298,10 @@ def _digest_fields(found: Any) -> dict[str, Any]:
     results = [(row, row.result) for row in found.runs]
     fields["runs"] = [
         {
-            **{"run": row.ulid, "state": row.state, "seconds": row.seconds, "cost": row.cost},
+            "run": row.ulid,
+            "state": row.state,
+            "seconds": row.seconds,
+            "cost": row.cost,
             "metric": result.metric if result else None,
             "result": result.value if result else None,
         }

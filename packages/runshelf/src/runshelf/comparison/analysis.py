@@ -189,8 +189,10 @@ def _changed(plan: Plan, question: Question) -> Plan:
     metric = question.metric or plan.metric
     better = plan.better if metric == plan.metric else better_direction(metric)
     asked = {
-        **{"window": question.window, "threshold": thresholds(question.threshold) or None},
-        **{"test": question.test, "alpha": question.alpha},
+        "window": question.window,
+        "threshold": thresholds(question.threshold) or None,
+        "test": question.test,
+        "alpha": question.alpha,
     }
     given = {name: value for name, value in asked.items() if value is not None}
     return plan._replace(metric=metric, better=question.better or better, **given)

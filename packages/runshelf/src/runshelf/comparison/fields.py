@@ -17,8 +17,23 @@ from runshelf.comparison.seed_values import SeedValue
 from runshelf.statistics.estimate import Estimate
 
 HEADS = (
-    *("environment", "group", "metric", "n", "failures", "mean", "low_95", "high_95", "median"),
-    *("worst", "threshold", "reaching", "area", "area_low_95", "area_high_95", "seeds", "values"),
+    "environment",
+    "group",
+    "metric",
+    "n",
+    "failures",
+    "mean",
+    "low_95",
+    "high_95",
+    "median",
+    "worst",
+    "threshold",
+    "reaching",
+    "area",
+    "area_low_95",
+    "area_high_95",
+    "seeds",
+    "values",
 )
 
 
@@ -112,9 +127,12 @@ def _seed(seed: SeedValue) -> dict[str, Any]:
 
 def _pair(pair: PairResult) -> dict[str, Any]:
     return {
-        **{"one": pair.one, "other": pair.other, "test": pair.test},
+        "one": pair.one,
+        "other": pair.other,
+        "test": pair.test,
         "difference": _span(pair.difference),
-        **{"p": _known(pair.p), "p_corrected": _known(pair.p_corrected)},
+        "p": _known(pair.p),
+        "p_corrected": _known(pair.p_corrected),
         "probability_better": _span(pair.better),
         "conclusion": pair.conclusion,
     }
@@ -158,9 +176,17 @@ def _row(result: ComparisonResult, env: EnvironmentResult, side: SideResult) -> 
     above = "" if side.above is None else side.above
     numbers = [*side.mean[:3], side.median, side.worst]
     return [
-        *(env.env, side.label, result.metric, len(side.seeds), side.failures),
+        env.env,
+        side.label,
+        result.metric,
+        len(side.seeds),
+        side.failures,
         *map(_blank, numbers),
-        *(threshold, above, *map(_blank, side.area[:3]), names, values),
+        threshold,
+        above,
+        *map(_blank, side.area[:3]),
+        names,
+        values,
     ]
 
 

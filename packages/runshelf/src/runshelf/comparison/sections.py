@@ -123,7 +123,8 @@ def _budgets(result: ComparisonResult) -> Table:
     heads = ("group", "environment", "env steps", *(("configurations tried",) if tried else ()))
     rows = [
         (
-            *(one.side, one.env),
+            one.side,
+            one.env,
             _steps(one.shortest, one.longest),
             *((str(one.configurations or "unknown"),) if tried else ()),
         )
@@ -192,8 +193,11 @@ def _sides(result: ComparisonResult, one: EnvironmentResult) -> Table:
     heads += ["area under the curve"] if one.has_curves else []
     rows = [
         (
-            *(side.label, str(len(side.seeds)), span(side.mean)),
-            *(_or_dash(side.median), _or_dash(side.worst)),
+            side.label,
+            str(len(side.seeds)),
+            span(side.mean),
+            _or_dash(side.median),
+            _or_dash(side.worst),
             *((str(side.failures),) if fails else ()),
             *((_share(side),) if one.threshold is not None else ()),
             *((_area(side),) if one.has_curves else ()),
@@ -250,7 +254,9 @@ def _pairs(one: EnvironmentResult, *, corrected: bool) -> Table:
     )
     rows = [
         (
-            *(f"{pair.one} − {pair.other}", span(pair.difference, sign=True), p_value(pair.p)),
+            f"{pair.one} − {pair.other}",
+            span(pair.difference, sign=True),
+            p_value(pair.p),
             *((p_value(pair.p_corrected),) if corrected else ()),
             span(pair.better),
         )

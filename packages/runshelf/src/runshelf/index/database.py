@@ -24,9 +24,16 @@ APPLICATION = 0x626B666C
 BUSY_SECONDS = 5.0
 _BESIDE = ("-wal", "-shm", "-journal")  # files that SQLite keeps beside a database
 _NOT_DAMAGE = (
-    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY),
-    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM),
-    *(sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_AUTH),
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_AUTH,
 )
 
 TABLES = """

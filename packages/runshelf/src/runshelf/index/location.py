@@ -14,10 +14,31 @@ from runshelf.store.opening import NoFile, read
 
 NETWORK_FILE_SYSTEMS = frozenset(
     (
-        *("9p", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.gcsfuse"),
-        *("fuse.glusterfs", "fuse.juicefs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "glusterfs"),
-        *("gpfs", "lustre", "nfs", "nfs4", "panfs", "smb", "smb2", "smb3", "smbfs"),
-        *("virtiofs", "wekafs"),
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "davfs",
+        "fuse.ceph",
+        "fuse.gcsfuse",
+        "fuse.glusterfs",
+        "fuse.juicefs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "nfs",
+        "nfs4",
+        "panfs",
+        "smb",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "virtiofs",
+        "wekafs",
     )
 )
 _MOUNTS = Path("/proc/self/mounts")

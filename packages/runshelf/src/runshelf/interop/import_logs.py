@@ -109,7 +109,15 @@ def import_path(home: Path, path: Path, *, info: RunInfo, argv: Sequence[str], s
         digest = source.digest()
         if digest in known:
             folder = home / "runs" / known[digest]
-            imported = Imported(source.folder, known[digest], folder, "", 0, False, [])
+            imported = Imported(
+                source=source.folder,
+                run=known[digest],
+                folder=folder,
+                kind="",
+                values=0,
+                is_new=False,
+                notes=[],
+            )
         else:
             label = _label(source.folder, path, labels)
             named = _named_by_user(info, label, alone=len(sources) == 1)
@@ -185,9 +193,13 @@ def _import(
             notes.append("no values found")
         created = survey.first if _PLAUSIBLE[0] <= survey.first <= _PLAUSIBLE[1] else None
         imported = {
-            **{"from": os.path.normpath(source.folder.absolute()), "label": label},
-            **{"kind": survey.kind, "sha256": digest, "files": source.files},
-            **{"cautions": cautions, "notes": notes},
+            "from": os.path.normpath(source.folder.absolute()),
+            "label": label,
+            "kind": survey.kind,
+            "sha256": digest,
+            "files": source.files,
+            "cautions": cautions,
+            "notes": notes,
         }
         # The machine and the packages that wrote the logs are unknown.
         unknown: dict[str, Any] = {"git": None, "hardware": {}, "versions": {}}
@@ -213,7 +225,13 @@ def _import(
         status, note = _ending(survey, config)
         writer.record(status, seconds=survey.seconds, note=note)
     return Imported(
-        *(source.folder, writer.run.ulid, writer.folder, survey.kind, values, True, notes)
+        source=source.folder,
+        run=writer.run.ulid,
+        folder=writer.folder,
+        kind=survey.kind,
+        values=values,
+        is_new=True,
+        notes=notes,
     )
 
 

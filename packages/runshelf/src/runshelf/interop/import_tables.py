@@ -27,9 +27,20 @@ from runshelf.store.writing import create
 
 # What libraries call env steps, the surest name first.
 STEPS = (
-    *("time/total_timesteps", "num_env_steps_sampled_lifetime", "timesteps_total"),
-    *("global_step", "env_steps", "total_timesteps", "num_timesteps", "total_env_steps"),
-    *("total_steps", "timesteps", "timestep", "env_step", "step", "steps"),
+    "time/total_timesteps",
+    "num_env_steps_sampled_lifetime",
+    "timesteps_total",
+    "global_step",
+    "env_steps",
+    "total_timesteps",
+    "num_timesteps",
+    "total_env_steps",
+    "total_steps",
+    "timesteps",
+    "timestep",
+    "env_step",
+    "step",
+    "steps",
     "totalenvinteracts",
 )
 _MOST_FILES = 1_000

@@ -227,8 +227,10 @@ _OWN_NAMES: Mapping[Library, tuple[frozenset[str], ...]] = {
     "tianshou": tuple(
         frozenset({"train/env_step", other})
         for other in (
-            *("update/update_step", "update/gradient_step"),
-            *("train/returns_stat/mean", "train/reward"),
+            "update/update_step",
+            "update/gradient_step",
+            "train/returns_stat/mean",
+            "train/reward",
         )
     ),
     "ml-agents": (frozenset({"Environment/Cumulative Reward"}),),

@@ -16,9 +16,14 @@ LARGEST = 2**20  # bytes of `config.json`
 # Settings in our names, by theirs. `epochs` are not ours, which are passes over a rollout.
 _NAMES = {
     **{name: name for name in ("gamma", "seed", "exp_name", "batch_size")},
-    **{"lam": "gae_lambda", "clip_ratio": "clip_range", "update_after": "learning_starts"},
-    **{"pi_lr": "learning_rate", "lr": "learning_rate", "q_lr": "q_lr"},
-    **{"replay_size": "buffer_size", "max_ep_len": "max_episode_steps"},
+    "lam": "gae_lambda",
+    "clip_ratio": "clip_range",
+    "update_after": "learning_starts",
+    "pi_lr": "learning_rate",
+    "lr": "learning_rate",
+    "q_lr": "q_lr",
+    "replay_size": "buffer_size",
+    "max_ep_len": "max_episode_steps",
 }
 
 

@@ -62,8 +62,10 @@ class Kept:
     def carried(self) -> dict[str, Any]:
         """Return what a run that is started under it keeps in its manifest."""
         return {
-            **{"name": self.name, "version": self.version},
-            **{"sha256": self.sha256, "created": self.created},
+            "name": self.name,
+            "version": self.version,
+            "sha256": self.sha256,
+            "created": self.created,
         }
 
 
@@ -84,7 +86,10 @@ def register(home: Path, name: str, registration: Registration, *, reason: str =
         raise UsageError(f"there is no registration `{name}` to supersede: leave out --supersede")
     version = known[-1] + 1 if known else 1
     document = {
-        **{"schema": _SCHEMA, "name": name, "version": version, "created": _now()},
+        "schema": _SCHEMA,
+        "name": name,
+        "version": version,
+        "created": _now(),
         "registered": values_of(registration),
         **(_supersedes(home, name, known[-1], reason) if known else {}),
     }

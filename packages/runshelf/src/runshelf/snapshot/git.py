@@ -28,8 +28,15 @@ _OF_ONE_REPOSITORY = frozenset(
 )
 _SUBMODULE = b"160000 "
 _PLAIN_DIFF = (  # whatever the configuration says
-    *("--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"),
-    *("--src-prefix=a/", "--dst-prefix=b/", "--submodule=short", "--ignore-submodules=dirty"),
+    "--binary",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--no-renames",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+    "--submodule=short",
+    "--ignore-submodules=dirty",
 )
 _LEFT_OUT_AT_MOST = 1000  # paths in one command line
 # A tracked file of which only the content differs from the index, in `git status --porcelain=v2`.

@@ -34,8 +34,12 @@ _KEPT = frozenset(
 )
 _FILES = {"core.excludesfile": "ignore", "core.attributesfile": "attributes"}
 _OURS = {
-    **{"core.fsmonitor": b"false", "core.hookspath": b"/dev/null", "core.pager": b"cat"},
-    **{"core.untrackedcache": b"false", "core.quotepath": b"false", "core.bare": b"false"},
+    "core.fsmonitor": b"false",
+    "core.hookspath": b"/dev/null",
+    "core.pager": b"cat",
+    "core.untrackedcache": b"false",
+    "core.quotepath": b"false",
+    "core.bare": b"false",
     "diff.autorefreshindex": b"false",
 }
 _SHARED = ("refs", "packed-refs", "reftable", "info", "shallow")
@@ -95,10 +99,14 @@ def with_safe_settings(folder: Path, root: Path, environ: Mapping[str, str]) -> 
     shared = (folder / shared).absolute()
     own = Path(tempfile.mkdtemp(prefix="git-settings-"))
     named = {
-        **{"GIT_DIR": str(git_folder), "GIT_COMMON_DIR": str(own), "GIT_WORK_TREE": str(root)},
+        "GIT_DIR": str(git_folder),
+        "GIT_COMMON_DIR": str(own),
+        "GIT_WORK_TREE": str(root),
         "GIT_OBJECT_DIRECTORY": str(shared / "objects"),
         # There, and not in the home of the user, git looks for the configuration of the user.
-        **{"HOME": str(own), "XDG_CONFIG_HOME": str(own), "GIT_CONFIG_NOSYSTEM": "1"},
+        "HOME": str(own),
+        "XDG_CONFIG_HOME": str(own),
+        "GIT_CONFIG_NOSYSTEM": "1",
     }
     passed_on = {k: v for k, v in environ.items() if k in _PASSED_ON or not k.startswith("GIT_")}
     given = {k: v for k, v in passed_on.items() if k.startswith("GIT_")}

@@ -6,10 +6,27 @@ from pathlib import Path
 from runshelf.snapshot.object_store import NotAFileError, hash_file
 
 _PATTERNS = (
-    *("uv.lock", "poetry.lock", "pdm.lock", "pixi.lock", "pylock*.toml", "Pipfile.lock"),
-    *("requirements*.txt", "requirements/*.txt", "environment*.yml", "environment*.yaml"),
-    *("conda*.yml", "conda*.yaml", "conda-lock.yml", "package-lock.json", "yarn.lock"),
-    *("pnpm-lock.yaml", "Cargo.lock", "go.sum", "Gemfile.lock", "flake.lock", "Manifest.toml"),
+    "uv.lock",
+    "poetry.lock",
+    "pdm.lock",
+    "pixi.lock",
+    "pylock*.toml",
+    "Pipfile.lock",
+    "requirements*.txt",
+    "requirements/*.txt",
+    "environment*.yml",
+    "environment*.yaml",
+    "conda*.yml",
+    "conda*.yaml",
+    "conda-lock.yml",
+    "package-lock.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "Cargo.lock",
+    "go.sum",
+    "Gemfile.lock",
+    "flake.lock",
+    "Manifest.toml",
 )
 
 

@@ -25,7 +25,9 @@ _FOLLOWING = {
     **dict.fromkeys(("zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"), ("-P",)),
     **dict.fromkeys(_SQL_SERVER, ("-P",)),
     **dict.fromkeys(("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami"), ("-w",)),
-    **{"redis-cli": ("-a",), "ssh-keygen": ("-N", "-P"), "curl": ()},
+    "redis-cli": ("-a",),
+    "ssh-keygen": ("-N", "-P"),
+    "curl": (),
 }
 _LOGIN_OPTIONS = frozenset({"-u", "-U", "--user", "--proxy-user"})
 _TAKES_LOGINS = frozenset({"curl", "wget", "http", "https", "xh", "ab", "smbclient"})

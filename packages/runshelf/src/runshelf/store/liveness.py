@@ -26,7 +26,13 @@ BEAT_SECONDS = 5.0
 SILENCE_SECONDS = 60.0
 
 _INVALID = (
-    *(NoFile, UserFacingError, ValueError, TypeError, KeyError, AttributeError, RecursionError),
+    NoFile,
+    UserFacingError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    RecursionError,
 )
 
 

@@ -199,9 +199,16 @@ def save_clip(folder: str, frames: Any, fps: int | float) -> Saved:
     first, *others = (Image.fromarray(frame).convert(mode) for frame in array)
     file = io.BytesIO()
     first.save(
-        *(file, "WEBP"),
-        **{"save_all": True, "append_images": others, "duration": round(1000 / fps), "loop": 0},
-        **{"lossless": True, "exact": True, "method": 0, "quality": 20},
+        file,
+        "WEBP",
+        save_all=True,
+        append_images=others,
+        duration=round(1000 / fps),
+        loop=0,
+        lossless=True,
+        exact=True,
+        method=0,
+        quality=20,
     )
     about = {"frames": len(array), "fps": float(fps)}
     return {"clip": _keep(folder, file.getvalue(), "webp"), **about}

@@ -47,8 +47,16 @@ _MOST_ALARMS = 3  # of one run in a message
 _CPU_INFO = Path("/proc/cpuinfo")
 _REQUIRED = {"run": str, "created": str, "command": str, "config": dict, "seeds": list}
 _DISTRIBUTIONS = (
-    *("runshelf", "backflip", "jax", "jaxlib", "numpy", "optax", "safetensors"),
-    *("gymnasium", "ale-py", "mujoco"),
+    "runshelf",
+    "backflip",
+    "jax",
+    "jaxlib",
+    "numpy",
+    "optax",
+    "safetensors",
+    "gymnasium",
+    "ale-py",
+    "mujoco",
 )
 
 

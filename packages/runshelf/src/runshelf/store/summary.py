@@ -129,8 +129,11 @@ def _written_summary(folder: Path) -> dict[str, Summary] | None:
 
 def _to_fields(summary: Summary) -> dict[str, Any]:
     fields = {
-        **{"last": summary.last, "min": summary.minimum, "max": summary.maximum},
-        **{"mean": summary.mean, "n": summary.count},
+        "last": summary.last,
+        "min": summary.minimum,
+        "max": summary.maximum,
+        "mean": summary.mean,
+        "n": summary.count,
     }
     seeds = {str(seed): _to_fields(one) for seed, one in summary.seeds.items()}
     return fields | ({"seeds": seeds} if seeds else {})

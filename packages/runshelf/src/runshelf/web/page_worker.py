@@ -45,9 +45,17 @@ class PageMaker:
 
 async def _response_of(app: ASGIApp, path: str, query: str) -> Answer:
     scope = {
-        **{"type": "http", "method": "GET", "scheme": "http", "http_version": "1.1"},
-        **{"path": path, "raw_path": b"", "root_path": "", "query_string": query.encode("latin-1")},
-        **{"headers": [], "server": ("127.0.0.1", 80), "client": None},
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "http_version": "1.1",
+        "path": path,
+        "raw_path": b"",
+        "root_path": "",
+        "query_string": query.encode("latin-1"),
+        "headers": [],
+        "server": ("127.0.0.1", 80),
+        "client": None,
     }
     sent: list[Message] = []
 

@@ -50,8 +50,13 @@ def commit_moments(folder: Path, since: float) -> list[float]:
     output = query(
         repository,
         [
-            *("log", "--all", "--fixed-strings", f"--max-count={_MOST_COMMITS}", "--format=%ct"),
-            *(f"--since=@{int(since)}", f"--author=<{os.fsdecode(email).strip()}>"),
+            "log",
+            "--all",
+            "--fixed-strings",
+            f"--max-count={_MOST_COMMITS}",
+            "--format=%ct",
+            f"--since=@{int(since)}",
+            f"--author=<{os.fsdecode(email).strip()}>",
         ],
     )
     return [float(line) for line in (output or b"").split() if line.isdigit()]

@@ -19,14 +19,36 @@ from backflip.doctor.measures import (
 EARLY = 0.2
 NEARLY_ALL = 0.9  # of the budget
 ALWAYS_FINITE = (
-    *("policy_loss", "value_loss", "q_loss", "total_loss", "entropy", "approx_kl", "grad_norm"),
-    *("critic_grad_norm", "actor_grad_norm", "value_grad_norm", "update_ratio", "reward_mean"),
-    *("q_mean", "value_mean", "advantage_mean", "temperature", "obs_abs_mean"),
+    "policy_loss",
+    "value_loss",
+    "q_loss",
+    "total_loss",
+    "entropy",
+    "approx_kl",
+    "grad_norm",
+    "critic_grad_norm",
+    "actor_grad_norm",
+    "value_grad_norm",
+    "update_ratio",
+    "reward_mean",
+    "q_mean",
+    "value_mean",
+    "advantage_mean",
+    "temperature",
+    "obs_abs_mean",
 )
 # Libraries that log a return only when episodes have ended; others log NaN until one does.
 LOG_FINITE_RETURNS = (
-    *("sb3", "cleanrl", "monitor", "rsl_rl", "skrl", "rl_games", "spinup"),
-    *("sample_factory", "torchrl", "dopamine"),
+    "sb3",
+    "cleanrl",
+    "monitor",
+    "rsl_rl",
+    "skrl",
+    "rl_games",
+    "spinup",
+    "sample_factory",
+    "torchrl",
+    "dopamine",
 )
 RETURNS = ("episode_return_mean", "evaluation_return")
 _GRADIENTS = ("grad_norm", "critic_grad_norm", "value_grad_norm")

@@ -31,8 +31,11 @@ _LOGGED_SETTINGS = {
 }
 # Of continuous actions; Stable-Baselines3, skrl and Sample Factory log it of these only.
 DEVIATIONS = (
-    *("train/std", "Policy / Standard deviation", "train/action_stddev_mean"),
-    *("Policy/mean_std", "Policy/mean_noise_std"),
+    "train/std",
+    "Policy / Standard deviation",
+    "train/action_stddev_mean",
+    "Policy/mean_std",
+    "Policy/mean_noise_std",
 )
 # Names of settings that hold the environment, the most certain ones first.
 ENVIRONMENTS = ("env_id", "env_name", "gym_id", "environment_id", "env", "environment")

@@ -16,14 +16,35 @@ ENV_STEPS = "env_steps"  # our name of the axis
 AXES = ("step", ENV_STEPS, "time", "seconds", "updates", "seed", "episodes")
 # Columns with one value for each training, where a table holds several.
 OF_TRAININGS = (
-    *("run", "run_id", "run_name", "trial", "trial_id", "exp_name", "experiment"),
-    *("algorithm", "algo", "env", "env_id", "seed"),
+    "run",
+    "run_id",
+    "run_name",
+    "trial",
+    "trial_id",
+    "exp_name",
+    "experiment",
+    "algorithm",
+    "algo",
+    "env",
+    "env_id",
+    "seed",
 )
 # Names that users give in their own logs, which mean one thing.
 OWN_RETURNS = (
-    *("ep_rew_mean", "ep_reward_mean", "ep_ret", "ep_return", "episode_return", "episodic_return"),
-    *("episode_reward", "episode_reward_mean", "mean_episode_reward", "mean_episode_return"),
-    *("mean_return", "return_mean", "avg_return", "average_return"),
+    "ep_rew_mean",
+    "ep_reward_mean",
+    "ep_ret",
+    "ep_return",
+    "episode_return",
+    "episodic_return",
+    "episode_reward",
+    "episode_reward_mean",
+    "mean_episode_reward",
+    "mean_episode_return",
+    "mean_return",
+    "return_mean",
+    "avg_return",
+    "average_return",
 )
 OWN_LENGTHS = ("ep_len_mean", "ep_len", "episode_length", "episodic_length", "mean_episode_length")
 OWN_NAMES = {

@@ -75,8 +75,14 @@ _CLOCKS: Mapping[Library, _Clock] = {
     "tianshou": _Clock(("train/env_step", "test/env_step"), ("update/",)),
     "dopamine": _Clock(
         (
-            *("HuberLoss", "CrossEntropyLoss", "QuantileLoss", "Loss", "Losses/Actor"),
-            *("Losses/HuberLoss", "Losses/CrossEntropyLoss", "Losses/QuantileLoss"),
+            "HuberLoss",
+            "CrossEntropyLoss",
+            "QuantileLoss",
+            "Loss",
+            "Losses/Actor",
+            "Losses/HuberLoss",
+            "Losses/CrossEntropyLoss",
+            "Losses/QuantileLoss",
         ),
         ("Train/", "Eval/"),
     ),

@@ -28,8 +28,17 @@ SYNONYMS = {
 }
 # Words that say how a value is averaged, or when it is logged.
 EMPTY = {
-    *("mean", "avg", "average", "train", "training", "rollout", "cumulative"),
-    *("now", "current", "cur", "returned"),
+    "mean",
+    "avg",
+    "average",
+    "train",
+    "training",
+    "rollout",
+    "cumulative",
+    "now",
+    "current",
+    "cur",
+    "returned",
 }
 # Names that leave out words of the signal, or have others.
 OTHER_WORDS = {
