@@ -102,16 +102,16 @@ def load_run(run: str | Path, *, home: str | Path | None = None) -> LoadedRun:
     found = _find(run, home)
     config, manifest = found.config, found.manifest
     return LoadedRun(
-        found.folder,
-        found.ulid,
-        manifest["command"],
-        manifest.get("env"),
-        config.get("env_args", {}),
-        manifest.get("algorithm"),
-        tuple(found.seeds),
-        {**config.get("settings", {}), **config.get("teaching", {})},
-        state_of(found).name,
-        manifest,
+        folder=found.folder,
+        run=found.ulid,
+        command=manifest["command"],
+        env=manifest.get("env"),
+        env_args=config.get("env_args", {}),
+        algorithm=manifest.get("algorithm"),
+        seeds=tuple(found.seeds),
+        settings={**config.get("settings", {}), **config.get("teaching", {})},
+        state=state_of(found).name,
+        manifest=manifest,
     )
 
 

@@ -169,14 +169,14 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
     if any(one.check.needs == (RETURN,) for one in findings) or fell or not _ends_higher(log):
         progress = False if progress is not None else None
     return Diagnosis(
-        log,
-        findings,
-        warnings,
-        remarks,
-        [one for one in measured if not one.is_found],
-        unchecked,
-        rank(measured, log) if found else [],
-        progress,
+        log=log,
+        findings=findings,
+        warnings=warnings,
+        remarks=remarks,
+        fine=[one for one in measured if not one.is_found],
+        unchecked=unchecked,
+        causes=rank(measured, log) if found else [],
+        progress=progress,
     )
 
 

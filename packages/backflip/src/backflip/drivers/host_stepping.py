@@ -44,13 +44,13 @@ def step_all(
     step = env.step(action.reshape(-1, *action.shape[2:]))
     fold = partial(by_seed, seeds=action.shape[0])
     row = Transition(
-        fold(obs),
-        action,
-        fold(step.reward),
-        fold(step.terminated),
-        fold(step.truncated),
-        fold(step.next_obs),
-        fold(step.valid),
+        obs=fold(obs),
+        action=action,
+        reward=fold(step.reward),
+        terminated=fold(step.terminated),
+        truncated=fold(step.truncated),
+        next_obs=fold(step.next_obs),
+        valid=fold(step.valid),
         extra=(),
         scene=() if scene is None else fold(scene),
     )

@@ -33,13 +33,13 @@ def compile_random_play(
             moved = jax.vmap(env.step)(state, action, jax.random.split(keys[0], envs))
             ended = moved.terminated | moved.truncated
             row = Transition(
-                observe(state),
-                action,
-                moved.reward,
-                moved.terminated,
-                moved.truncated,
-                observe(moved.state),
-                jnp.ones(envs, bool),
+                obs=observe(state),
+                action=action,
+                reward=moved.reward,
+                terminated=moved.terminated,
+                truncated=moved.truncated,
+                next_obs=observe(moved.state),
+                valid=jnp.ones(envs, bool),
                 extra=(),
                 scene=scenes_of(env, state),
             )

@@ -51,15 +51,15 @@ def collect(
         # Drawing pixels is slow: successors are drawn separately only if some episode ended.
         next_obs = jax.lax.cond(ended.any(), lambda: observe(moved.state), lambda: following)
         row = Transition(
-            obs,
-            action,
-            moved.reward,
-            moved.terminated,
-            moved.truncated,
-            next_obs,
-            jnp.ones(count, bool),
-            extra,
-            scene,
+            obs=obs,
+            action=action,
+            reward=moved.reward,
+            terminated=moved.terminated,
+            truncated=moved.truncated,
+            next_obs=next_obs,
+            valid=jnp.ones(count, bool),
+            extra=extra,
+            scene=scene,
         )
         return (state, following, jnp.where(ended, 0, age + 1)), row
 

@@ -83,15 +83,15 @@ def play_randomly(
 
     rewards = np.concatenate([reward for one in played for reward in one.rewards])
     return RandomEpisodes(
-        joined("returns"),
-        joined("lengths"),
-        joined("terminated"),
-        joined("truncated"),
-        rewards,
-        stats.result(),
-        np.max([one.largest_changes for one in played], axis=0),
-        played[0].recorder.recording(),
-        len(rewards) / seconds,
+        returns=joined("returns"),
+        lengths=joined("lengths"),
+        terminated=joined("terminated"),
+        truncated=joined("truncated"),
+        rewards=rewards,
+        obs_stats=stats.result(),
+        largest_changes=np.max([one.largest_changes for one in played], axis=0),
+        recording=played[0].recorder.recording(),
+        env_steps_per_second=len(rewards) / seconds,
     )
 
 

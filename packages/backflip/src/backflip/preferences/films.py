@@ -108,7 +108,16 @@ def write_film(
     make_folder(folder.parent, folder.name)
     if size_of(folder, name) is None:
         replace_file(folder, name, data)
-    return Film(name, count, columns, width, height, fps, slowdown, pixelated)
+    return Film(
+        file=name,
+        frames=count,
+        columns=columns,
+        width=width,
+        height=height,
+        fps=fps,
+        slowdown=slowdown,
+        pixelated=pixelated,
+    )
 
 
 def read_film(folder: Path, name: str) -> bytes:

@@ -96,9 +96,27 @@ def joined(
     last = np.flatnonzero(ends)[number]
     if next_obs is None:
         before = index + number
-        return Trajectories(obs, obs, action, reward, terminated, before, before + 1, last)
+        return Trajectories(
+            obs=obs,
+            next_obs=obs,
+            action=action,
+            reward=reward,
+            terminated=terminated,
+            before=before,
+            after=before + 1,
+            last=last,
+        )
     _refuse_out_of_order(obs, next_obs, ends)
-    return Trajectories(obs, next_obs, action, reward, terminated, index, index, last)
+    return Trajectories(
+        obs=obs,
+        next_obs=next_obs,
+        action=action,
+        reward=reward,
+        terminated=terminated,
+        before=index,
+        after=index,
+        last=last,
+    )
 
 
 def windows(found: Trajectories, length: int) -> Int[np.ndarray, " windows"]:

@@ -86,7 +86,14 @@ def _canonical(
         before, after = (jax.vmap(env.observe)(x)[None] for x in (state, next_state))
         none = jnp.zeros((1, len(action)))
         batch = Transition(
-            before, action[None], none, none > 0, none > 0, after, none == 0, extra=()
+            obs=before,
+            action=action[None],
+            reward=none,
+            terminated=none > 0,
+            truncated=none > 0,
+            next_obs=after,
+            valid=none == 0,
+            extra=(),
         )
         return model.predict(parameters, batch)[0]
 

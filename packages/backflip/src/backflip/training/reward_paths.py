@@ -71,7 +71,16 @@ def _batch(clips: Sequence[Clip]) -> Transition:
         np.stack(of, axis=1)
         for of in zip(*((c.obs, c.action, c.next_obs) for c in clips), strict=True)
     )
-    return Transition(obs, action, none, none > 0, none > 0, next_obs, alive, extra=())
+    return Transition(
+        obs=obs,
+        action=action,
+        reward=none,
+        terminated=none > 0,
+        truncated=none > 0,
+        next_obs=next_obs,
+        valid=alive,
+        extra=(),
+    )
 
 
 def _error_of(fitted: np.ndarray, used: np.ndarray) -> float:

@@ -91,13 +91,13 @@ def teach_plan_of(run: Run, built: Built, config: TeachConfig, labels_given: int
     # A child carries its parent's networks on.
     share = 0.0 if before.updates else config.restart_at
     return TeachPlan(
-        built.driver.algorithm,
-        before,
-        phases,
-        _due(config, before, len(phases), pretrains, labels_given),
-        pretrains,
-        restart_phase(share, len(phases)),
-        asks(run),
+        algorithm=built.driver.algorithm,
+        before=before,
+        phases=phases,
+        due=_due(config, before, len(phases), pretrains, labels_given),
+        pretrains=pretrains,
+        restart_phase=restart_phase(share, len(phases)),
+        asks=asks(run),
     )
 
 

@@ -139,7 +139,15 @@ def plan_of(registration: Registration, better: Better | None = None) -> Plan:
     one = registration
     better = better or better_direction(one.metric)
     threshold = {} if one.threshold is None else {"": one.threshold}
-    return Plan(one.metric, one.window, better, threshold, one.test, one.alpha, one.failure_value)
+    return Plan(
+        metric=one.metric,
+        window=one.window,
+        better=better,
+        threshold=threshold,
+        test=one.test,
+        alpha=one.alpha,
+        failure_value=one.failure_value,
+    )
 
 
 def thresholds(texts: Iterable[str]) -> dict[str, float]:
@@ -326,11 +334,29 @@ def _pair(one: SideResult, other: SideResult, plan: Plan) -> PairResult:
     a, b = np.array(one.counted), np.array(other.counted)
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         why = f"{one.label} and {other.label} cannot be compared: no seed has a value"
-        return PairResult(one.label, other.label, NONE, math.nan, math.nan, NONE, plan.test, why)
+        return PairResult(
+            one=one.label,
+            other=other.label,
+            difference=NONE,
+            p=math.nan,
+            p_corrected=math.nan,
+            better=NONE,
+            test=plan.test,
+            conclusion=why,
+        )
     found = difference(a, b)
     better = found.superiority if plan.better == "higher" else probability_of_superiority(b, a)
     p = _welch_p(a, b) if plan.test == "welch" else found.test.p
-    return PairResult(one.label, other.label, found.means, p, p, better, plan.test, "")
+    return PairResult(
+        one=one.label,
+        other=other.label,
+        difference=found.means,
+        p=p,
+        p_corrected=p,
+        better=better,
+        test=plan.test,
+        conclusion="",
+    )
 
 
 def _welch_p(one: Floats, other: Floats) -> float:

@@ -94,13 +94,13 @@ def diff_metrics(one: Path, other: Path, most: int | None = None) -> MetricsDiff
     ]
     began_alike = [metric for metric in metrics if metric.identical_until is not None]
     return MetricsDiff(
-        metrics,
-        (sorted(ours - theirs), sorted(theirs - ours)),
-        _until_all(began_alike),
-        bool(metrics) and not any(metric.differs for metric in metrics),
-        [metric.name for metric in metrics if metric.identical_until is None],
-        len(shared) - len(common),
-        len(measured),
+        metrics=metrics,
+        only=(sorted(ours - theirs), sorted(theirs - ours)),
+        identical_until=_until_all(began_alike),
+        never_differed=bool(metrics) and not any(metric.differs for metric in metrics),
+        from_the_start=[metric.name for metric in metrics if metric.identical_until is None],
+        left_out=len(shared) - len(common),
+        of_machine=len(measured),
     )
 
 

@@ -55,15 +55,15 @@ def compare(home: Path, one: Run, other: Run) -> Comparison:
     """
     a, b = one.manifest, other.manifest
     return Comparison(
-        one.ulid,
-        other.ulid,
-        changes(one.config, other.config),
-        changes(_of_command(a), _of_command(b)),
-        diff_code(home, one.folder, other.folder),
-        changes(a.get("git"), b.get("git")),
-        changes(packages_of(a), packages_of(b)),
-        changes(a.get("hardware"), b.get("hardware")),
-        diff_metrics(one.folder, other.folder),
+        one=one.ulid,
+        other=other.ulid,
+        config=changes(one.config, other.config),
+        command=changes(_of_command(a), _of_command(b)),
+        code=diff_code(home, one.folder, other.folder),
+        git=changes(a.get("git"), b.get("git")),
+        packages=changes(packages_of(a), packages_of(b)),
+        hardware=changes(a.get("hardware"), b.get("hardware")),
+        metrics=diff_metrics(one.folder, other.folder),
     )
 
 

@@ -216,7 +216,17 @@ def _of_run(row: RunRow, seeds: Sequence[int | None], metric: str, window: int) 
         area = math.nan if one is None else one.area
         failure = _failure(row, one, value, metric)
         found.append(
-            SeedValue(row.short, seed, value, area, failure, one, row.state, row.folder, about)
+            SeedValue(
+                run=row.short,
+                seed=seed,
+                value=value,
+                area=area,
+                failure=failure,
+                outline=one,
+                state=row.state,
+                folder=row.folder,
+                manifest=about,
+            )
         )
     return found
 

@@ -108,13 +108,13 @@ def rerun(
     ):
         say(line)
     recording = Recording(
-        home.absolute(),
-        secrets.argv,
-        cwd,
-        info,
-        keep,
-        lambda _: launches[0],
-        grace_seconds,
+        home=home.absolute(),
+        argv=secrets.argv,
+        cwd=cwd,
+        info=info,
+        capture=keep,
+        launch=lambda _: launches[0],
+        grace_seconds=grace_seconds,
         hidden=secrets.values,
     )
     return record(recording, say)

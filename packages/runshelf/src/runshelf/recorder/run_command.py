@@ -41,13 +41,13 @@ def recording_of(
     info = without_secrets(info, secrets)
     keep = capture(home, argv, say=say, cwd=cwd, secrets=secrets, environ=environ)
     return Recording(
-        home,
-        secrets.argv,
-        cwd,
-        info,
-        keep,
-        lambda _: launch,
-        grace_seconds,
+        home=home,
+        argv=secrets.argv,
+        cwd=cwd,
+        info=info,
+        capture=keep,
+        launch=lambda _: launch,
+        grace_seconds=grace_seconds,
         hidden=secrets.values,
     )
 

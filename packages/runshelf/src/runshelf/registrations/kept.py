@@ -166,7 +166,15 @@ def _read(home: Path, name: str, version: int) -> Kept:
         raise DamagedFile(f"`{path}` is damaged ({error}): restore it from a copy") from error
     sha256 = digest(data)
     changed = _change(home, name, version, sha256)
-    return Kept(name, version, created, sha256, registration, reason, changed)
+    return Kept(
+        name=name,
+        version=version,
+        created=created,
+        sha256=sha256,
+        registration=registration,
+        reason=reason,
+        changed=changed,
+    )
 
 
 def _change(home: Path, name: str, version: int, sha256: str) -> str:

@@ -88,15 +88,15 @@ def outline(series: Series, axis: str) -> Outline | None:
     part = _parts(x)
     with np.errstate(invalid="ignore"):  # of opposite infinities
         return Outline(
-            axis,
-            float(x[0]),
-            float(x[-1]),
-            len(x),
-            int((~np.isfinite(y)).sum()),
-            _mean_height(x, y),
-            np.bincount(part, x, PARTS),
-            np.bincount(part, y, PARTS),
-            np.bincount(part, minlength=PARTS).astype(np.float64),
+            axis=axis,
+            begin=float(x[0]),
+            end=float(x[-1]),
+            values=len(x),
+            invalid=int((~np.isfinite(y)).sum()),
+            area=_mean_height(x, y),
+            x=np.bincount(part, x, PARTS),
+            y=np.bincount(part, y, PARTS),
+            n=np.bincount(part, minlength=PARTS).astype(np.float64),
         )
 
 

@@ -190,7 +190,9 @@ def bucket(series: Series, buckets: int) -> Buckets:
     if not len(starts):
         none = np.zeros(0)
         whole = none.astype(np.int64)
-        return Buckets(none, none, none, none, none, whole, whole)
+        return Buckets(
+            x=none, minimum=none, maximum=none, mean=none, last=none, count=whole, nans=whole
+        )
     is_nan = np.isnan(series.y)
     count = np.add.reduceat((~is_nan).astype(np.int64), starts)
     size = np.diff(starts, append=len(index))

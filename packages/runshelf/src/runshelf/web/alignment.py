@@ -80,7 +80,15 @@ def align(members: Sequence[Member], buckets: int = BUCKETS, *, positive: bool =
         _fill(member, grid, bucketed, row)
     labels = [member.label for member in members]
     last = np.array([member.y[-1] if len(member.y) else np.nan for member in kept], float)
-    return Aligned(labels, grid, values, bucketed, left_out, left_out_at[:20], last)
+    return Aligned(
+        labels=labels,
+        x=grid,
+        values=values,
+        bucketed=bucketed,
+        left_out=left_out,
+        left_out_at=left_out_at[:20],
+        last=last,
+    )
 
 
 def smoothed(

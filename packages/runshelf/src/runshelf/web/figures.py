@@ -315,7 +315,18 @@ def _summary(
     valid = np.isfinite(last)
     title = clean(subject.title, 400)
     if not valid.any():
-        return CurveSummary(label, title, style, 0, len(last), np.nan, np.nan, np.nan, np.nan, "")
+        return CurveSummary(
+            label=label,
+            title=title,
+            style=style,
+            seeds=0,
+            of=len(last),
+            centre=np.nan,
+            low=np.nan,
+            high=np.nan,
+            least=np.nan,
+            least_of="",
+        )
     final = interval(last[:, None], view.centre)
     least = int(np.nanargmin(last))
     return CurveSummary(

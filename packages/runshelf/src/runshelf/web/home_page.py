@@ -93,7 +93,15 @@ def summarise(home: Path, known: IndexSummary) -> Summary:
     more = known.running_total - len(running)
     decisions, trouble = _decisions(home, known)
     headline = _headline(running, known)
-    return Summary(headline, running, more, recent, known.total, decisions, trouble)
+    return Summary(
+        headline=headline,
+        running=running,
+        more=more,
+        recent=recent,
+        total=known.total,
+        decisions=decisions,
+        trouble=trouble,
+    )
 
 
 def _decisions(home: Path, known: IndexSummary) -> tuple[list[Decision], str]:

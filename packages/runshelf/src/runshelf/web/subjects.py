@@ -189,4 +189,13 @@ def subject_of(kind: str, runs: Runs) -> Subject:
         if row.ulid in counted
     )
     repeats = len(found.repeats)
-    return Subject("group", group, group, group, parts, len(rows), runs.left_out, repeats)
+    return Subject(
+        kind="group",
+        key=group,
+        title=group,
+        group=group,
+        parts=parts,
+        read=len(rows),
+        left_out=runs.left_out,
+        repeats=repeats,
+    )

@@ -117,14 +117,14 @@ def _note(log: str, heading: re.Match[str] | None, text: str) -> Note | None:
     id = next((part for part in parts if _ID.fullmatch(part)), "")
     expected = _NEXT.search(text)
     return Note(
-        log,
-        id or _hash_of(f"{heading[0] if heading else ''}\n{text}"),
-        moment,
-        text,
-        " ".join(expected["expected"].split()) if expected else "",
-        named.get("run", "").strip(),
-        named.get("commit", "").strip(),
-        named.get("answers", "").strip(),
+        log=log,
+        id=id or _hash_of(f"{heading[0] if heading else ''}\n{text}"),
+        time=moment,
+        text=text,
+        expected=" ".join(expected["expected"].split()) if expected else "",
+        run=named.get("run", "").strip(),
+        commit=named.get("commit", "").strip(),
+        answers=named.get("answers", "").strip(),
     )
 
 

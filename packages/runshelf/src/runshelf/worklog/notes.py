@@ -97,7 +97,16 @@ def write_note(
     whole = find_secrets([], dict(os.environ)).mask(whole)
     id = "".join(secrets.choice(_ALPHABET) for _ in range(6))
     about = run.short if run else ""
-    note = Note(log, id, time.time(), whole, "", about, _commit_of(cwd or Path.cwd()), answers)
+    note = Note(
+        log=log,
+        id=id,
+        time=time.time(),
+        text=whole,
+        expected="",
+        run=about,
+        commit=_commit_of(cwd or Path.cwd()),
+        answers=answers,
+    )
     written = as_markdown(note, datetime.fromtimestamp(note.time or 0.0).astimezone())
     _append(home, log, written.encode())
     return read_markdown(log, written)[0]

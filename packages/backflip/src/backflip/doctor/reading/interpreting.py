@@ -74,18 +74,18 @@ def interpreted(
     planned = config.get("total_timesteps")
     return with_settings(
         Log(
-            name,
-            found.library,
-            signals,
-            found.unknown,
-            found.broken,
-            _algorithm_of(
+            name=name,
+            library=found.library,
+            signals=signals,
+            unknown=found.unknown,
+            broken=found.broken,
+            algorithm=_algorithm_of(
                 found.library, signals, logged, about.algorithm or config.get("exp_name")
             ),
-            about.env or _environment(config),
-            config,
-            float(planned) if isinstance(planned, int | float) else math.nan,
-            (*notes, *found.notes, *said),
+            env=about.env or _environment(config),
+            settings=config,
+            planned=float(planned) if isinstance(planned, int | float) else math.nan,
+            notes=(*notes, *found.notes, *said),
         )
     )
 

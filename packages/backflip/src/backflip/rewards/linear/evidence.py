@@ -130,15 +130,15 @@ def fit(
     starts = some_models(best.point, of_members)
     members = most_probable(_designs(scaled, variances[of_members]), samples, starts)
     return Ensemble(
-        _weights(scaled, variances, best.dual),
-        variances,
-        noises,
-        chances,
-        _weights(scaled, variances[of_members], members.dual),
-        drawn,
-        log_evidence,
-        best.score.tie_width,
-        models,
+        models=_weights(scaled, variances, best.dual),
+        variances=variances,
+        noises=noises,
+        chances=chances,
+        members=_weights(scaled, variances[of_members], members.dual),
+        drawn=drawn,
+        log_evidence=log_evidence,
+        tie_widths=best.score.tie_width,
+        numbers=models,
     )
 
 
@@ -150,7 +150,15 @@ def _unknown(features: int, groups: int, drawn: Float[np.ndarray, "M n"]) -> Ens
     variances = np.full((1, groups), np.nan)
     numbers = np.zeros(1, int)
     return Ensemble(
-        models, variances, unknown, np.ones(1), members, drawn, unknown, unknown, numbers
+        models=models,
+        variances=variances,
+        noises=unknown,
+        chances=np.ones(1),
+        members=members,
+        drawn=drawn,
+        log_evidence=unknown,
+        tie_widths=unknown,
+        numbers=numbers,
     )
 
 

@@ -110,7 +110,15 @@ def fitted_parameters(
         rest = ()
     numbers = (weights, offset, scale, ensemble.members)
     w, b, c, members = (jnp.asarray(x, jnp.float32) for x in numbers)
-    parameters = LinearParameters(inputs.encoder, w, b, c, members, inputs.thresholds, rest)
+    parameters = LinearParameters(
+        encoder=inputs.encoder,
+        weights=w,
+        offset=b,
+        scale=c,
+        members=members,
+        thresholds=inputs.thresholds,
+        sparse=rest,
+    )
     return parameters, _metrics(ensemble, steps, (raw - offset) / scale)
 
 

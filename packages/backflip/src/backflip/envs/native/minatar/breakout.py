@@ -55,7 +55,17 @@ def start(drawn: Float[Array, " 1"]) -> BreakoutState:
     to_right = jnp.where(from_right, -one, one)
     bricks = jnp.ones((ROWS, SIDE), bool)
     paddle = jnp.int8(START_PADDLE)
-    return BreakoutState(paddle, x, y, x, y, to_right, one, bricks, jnp.zeros((), bool))
+    return BreakoutState(
+        paddle=paddle,
+        x=x,
+        y=y,
+        last_x=x,
+        last_y=y,
+        to_right=to_right,
+        downwards=one,
+        bricks=bricks,
+        striking=jnp.zeros((), bool),
+    )
 
 
 def advance(
@@ -76,15 +86,15 @@ def advance(
     ceiling = y < 0
     bricks = state.bricks & ~(at_ball & broken)
     after = BreakoutState(
-        paddle,
-        x,
-        jnp.where(ceiling, 0, jnp.where(back, state.y, y)),
-        state.x,
-        state.y,
-        jnp.where(clipped, -to_right, to_right),
-        jnp.where(ceiling | back, -state.downwards, state.downwards),
-        bricks | (low & ~bricks.any()),
-        met,
+        paddle=paddle,
+        x=x,
+        y=jnp.where(ceiling, 0, jnp.where(back, state.y, y)),
+        last_x=state.x,
+        last_y=state.y,
+        to_right=jnp.where(clipped, -to_right, to_right),
+        downwards=jnp.where(ceiling | back, -state.downwards, state.downwards),
+        bricks=bricks | (low & ~bricks.any()),
+        striking=met,
     )
     return Moment(after, broken.astype(jnp.float32), low & ~back)
 

@@ -175,7 +175,9 @@ def _acted(state: SeaquestState, action: Int[Array, ""]) -> SeaquestState:
     fires = (action == FIRE) & (state.reload == 0)
     left, right = action == LEFT, action == RIGHT
     zero, no = jnp.int8(0), jnp.zeros((), bool)
-    shot = Queue(~no, state.x, state.y, state.to_right, zero, no, zero)
+    shot = Queue(
+        alive=~no, x=state.x, y=state.y, to_right=state.to_right, wait=zero, armed=no, reload=zero
+    )
     return state._replace(
         x=moved(state.x, left, right),
         y=moved(state.y, action == UP, action == DOWN, 0, LOWEST),
@@ -288,7 +290,7 @@ def _harder(state: SeaquestState, breathes: Bool[Array, ""]) -> SeaquestState:
 
 def _empty(slots: int) -> Queue:
     no, zero = jnp.zeros(slots, bool), jnp.zeros(slots, jnp.int8)
-    return Queue(no, zero, zero, no, zero, no, zero)
+    return Queue(alive=no, x=zero, y=zero, to_right=no, wait=zero, armed=no, reload=zero)
 
 
 def _pushed(
@@ -301,7 +303,19 @@ def _pushed(
 ) -> Queue:
     """Return the queue with a new object at its side of the board, if `comes`."""
     x = jnp.where(to_right, jnp.int8(0), jnp.int8(SIDE - 1))
-    return _push(queue, comes, Queue(comes, x, row, to_right, wait, armed, jnp.int8(SHOT_EVERY)))
+    return _push(
+        queue,
+        comes,
+        Queue(
+            alive=comes,
+            x=x,
+            y=row,
+            to_right=to_right,
+            wait=wait,
+            armed=armed,
+            reload=jnp.int8(SHOT_EVERY),
+        ),
+    )
 
 
 def _push(queue: Queue, comes: Bool[Array, ""], new: Queue) -> Queue:

@@ -85,15 +85,15 @@ def advance(
     cleared = ~aliens.any()
     faster = cleared & (state.move_every > FASTEST) & ramping
     after = SpaceInvadersState(
-        x,
-        shots,
-        bombs,
-        aliens | (cleared & jnp.asarray(WAVE)),
-        to_right,
-        state.move_every - faster.astype(jnp.int8),
-        move_timer - 1,
-        jnp.where(drops, SHOT_EVERY, state.bomb_timer) - 1,
-        cooled(jnp.where(fires, RELOAD, state.reload)),
+        x=x,
+        shots=shots,
+        bombs=bombs,
+        aliens=aliens | (cleared & jnp.asarray(WAVE)),
+        to_right=to_right,
+        move_every=state.move_every - faster.astype(jnp.int8),
+        move_timer=move_timer - 1,
+        bomb_timer=jnp.where(drops, SHOT_EVERY, state.bomb_timer) - 1,
+        reload=cooled(jnp.where(fires, RELOAD, state.reload)),
     )
     return Moment(after, hit.sum(dtype=jnp.float32), lost)
 
