@@ -11,7 +11,7 @@ import pytest
 from backflip.labelling.leases import LEASE_SECONDS, Leases
 from backflip.labelling.status import Status
 from backflip.labelling.tally import labels_per_minute
-from backflip.labelling.terminal_view import waiting_lines
+from backflip.labelling.terminal.words import waiting_lines
 from backflip.preferences import labels
 from backflip.preferences.labels import LabelStore, NewQuery
 from backflip.training.output_recorder import OutputRecorder

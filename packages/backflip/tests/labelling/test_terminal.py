@@ -17,36 +17,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backflip.labelling import terminal_labeller as module
-from backflip.labelling import terminal_view as view
 from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.status import Status, write_status
 from backflip.labelling.tally import Tally
-from backflip.labelling.terminal import main
-from backflip.labelling.terminal_labeller import Labeller
-from backflip.labelling.terminal_view import (
-    Playback,
+from backflip.labelling.terminal import labeller as module
+from backflip.labelling.terminal.__main__ import main
+from backflip.labelling.terminal.keys import parse_keys
+from backflip.labelling.terminal.labeller import Labeller
+from backflip.labelling.terminal.layout import (
+    ABOVE,
+    BELOW,
     Size,
     arranged,
-    centred,
     centred_block,
+    fitted,
+    position_bar,
+    room_for_clip,
+)
+from backflip.labelling.terminal.pictures import half_blocks, nearest_of_256, scaled_frames
+from backflip.labelling.terminal.playback import Playback
+from backflip.labelling.terminal.text import (
+    centred,
     clean,
     end_of,
-    fitted,
-    half_blocks,
     joined,
-    nearest_of_256,
-    opinion_line,
-    parse_keys,
-    position_bar,
-    progress_parts,
-    room_for_clip,
-    scaled_frames,
     shortened,
-    sparkline,
-    waiting_lines,
     width_of,
 )
+from backflip.labelling.terminal.words import opinion_line, progress_parts, waiting_lines
 from backflip.preferences.clip_sets import NewSet, add_sets
 from backflip.preferences.films import FILMS, write_film
 from backflip.preferences.label_file import LABELS
@@ -212,7 +210,7 @@ def test_two_clips_fit_side_by_side(terminal, frame):
     assert size.width <= room_for_clip(terminal, 2).width
     lines = ["x" * size.width] * -(-size.height // 2)
     shown = arranged([lines, lines], [], size, terminal)
-    assert len(shown) == terminal.height - view.ABOVE - view.BELOW
+    assert len(shown) == terminal.height - ABOVE - BELOW
     assert max(map(len, shown)) < terminal.width
     with_clips = [line for line in shown if line]
     assert len(with_clips) == len(lines)
@@ -221,7 +219,7 @@ def test_two_clips_fit_side_by_side(terminal, frame):
 
 
 def test_centred_block():
-    assert centred_block(["ab", "c"], Size(10, view.ABOVE + view.BELOW + 4)) == [
+    assert centred_block(["ab", "c"], Size(10, ABOVE + BELOW + 4)) == [
         "",
         "    ab   ",
         "    c    ",
@@ -229,12 +227,9 @@ def test_centred_block():
     ]
 
 
-def test_bars():
+def test_position_bar():
     assert plain(position_bar(0.5, 4)) == "━━──"
     assert plain(position_bar(7.0, 4)) == "━━━━"
-    assert sparkline(np.array([0.0, 1.0, 2.0, 3.0]), 0.0, 3.0, 4) == "▁▃▆█"
-    assert sparkline(np.array([0.0, 0.0, 3.0, 3.0]), 0.0, 3.0, 2) == "▁█"
-    assert sparkline(np.array([2.0, 2.0]), 2.0, 2.0, 9) == "▅▅"
 
 
 def test_opinion_line():
@@ -709,7 +704,7 @@ def test_suspend_and_flow_control_keys_are_disabled(run, start):
 
 BROKEN = """
 import sys
-from backflip.labelling import terminal
+from backflip.labelling.terminal import __main__ as terminal
 
 def broken(*_):
     raise RuntimeError("broken on purpose")
@@ -896,7 +891,7 @@ def test_damaged_labels_are_a_one_line_error(tmp_path, start):
 @pytest.mark.medium
 def test_jax_is_not_imported():
     program = (
-        "import sys, backflip.labelling.terminal, backflip.preferences.exchange;"
+        "import sys, backflip.labelling.terminal.__main__, backflip.preferences.exchange;"
         "sys.exit(bool({'jax', 'optax', 'gymnasium'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
@@ -984,7 +979,7 @@ def test_clips_of_a_set_fit(terminal, clips):
     size = fitted(Size(40, 30), room_for_clip(terminal, clips))
     lines = ["x" * size.width] * -(-size.height // 2)
     shown = arranged([lines] * clips, ["1"] * clips, size, terminal)
-    assert len(shown) == terminal.height - view.ABOVE - view.BELOW
+    assert len(shown) == terminal.height - ABOVE - BELOW
     assert max(len(plain(line)) for line in shown) < terminal.width
     if terminal.height >= 24:
         assert sum(line.count("x") for line in shown) == clips * len(lines) * size.width

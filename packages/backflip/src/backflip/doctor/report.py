@@ -16,7 +16,7 @@ from backflip.doctor.log import Log
 from backflip.doctor.next_experiment import command_of, time_of
 from backflip.doctor.reading.suggesting import closest
 from backflip.doctor.signals import SIGNALS
-from backflip.labelling.terminal_view import sparkline
+from runshelf.charts.sparkline import sparkline
 from runshelf.formatting import number
 from runshelf.terminal_text import harmless
 

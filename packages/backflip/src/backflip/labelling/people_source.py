@@ -23,7 +23,7 @@ from backflip.labelling.pace import open_pairs_allowed, pairs_to_stay_busy
 from backflip.labelling.processes import NO_TERMINAL, PageProcess, TerminalProcess
 from backflip.labelling.status import read_status, write_status
 from backflip.labelling.tally import labels_per_minute, labels_per_minute_without_waiting
-from backflip.labelling.terminal_device import has_terminal
+from backflip.labelling.terminal.device import has_terminal
 from backflip.preferences.answer_source import Doing, QueriedRun
 from backflip.preferences.films import Film
 from runshelf.errors import UsageError, UserFacingError

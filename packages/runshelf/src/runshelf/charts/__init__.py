@@ -1,1 +1,1 @@
-"""Line charts as SVG: scales, curves and complete pictures."""
+"""Charts as SVG and as text."""

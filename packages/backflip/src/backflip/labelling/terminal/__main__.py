@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from backflip.labelling.label_queue import LabelQueue, checked_name
-from backflip.labelling.terminal_device import Quit, Terminal, has_terminal
-from backflip.labelling.terminal_labeller import Labeller
+from backflip.labelling.terminal.device import Quit, Terminal, has_terminal
+from backflip.labelling.terminal.labeller import Labeller
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from runshelf.errors import UsageError, UserFacingError

@@ -7,7 +7,9 @@ import termios
 from collections.abc import Sequence
 from typing import final
 
-from backflip.labelling.terminal_view import RESET, Size, parse_keys
+from backflip.labelling.terminal.keys import parse_keys
+from backflip.labelling.terminal.layout import Size
+from backflip.labelling.terminal.text import RESET
 
 ESCAPE = 0.05  # seconds to wait for the rest of an escape sequence
 

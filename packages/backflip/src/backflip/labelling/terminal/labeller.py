@@ -11,31 +11,31 @@ from backflip.labelling.leases import RENEW_SECONDS
 from backflip.labelling.prompts import Given, Marks, Prompt, after_key
 from backflip.labelling.refused import Refused
 from backflip.labelling.status import Status, read_status
-from backflip.labelling.terminal_device import Quit
-from backflip.labelling.terminal_frames import FrameLoader, PairFrames, clip_of
-from backflip.labelling.terminal_view import (
-    BOLD,
-    DIM,
+from backflip.labelling.terminal.device import Quit
+from backflip.labelling.terminal.frames import FrameLoader, PairFrames, clip_of
+from backflip.labelling.terminal.keys import PASTE
+from backflip.labelling.terminal.layout import (
     MARGIN,
-    PASTE,
-    RESET,
-    REVERSE,
     SMALLEST,
-    Playback,
     Size,
     centred_block,
+    grid_of,
+    position_bar,
+    titles_line,
+)
+from backflip.labelling.terminal.playback import Playback
+from backflip.labelling.terminal.text import (
+    BOLD,
+    DIM,
+    RESET,
+    REVERSE,
     clean,
     end_of,
-    grid_of,
     joined,
-    opinion_line,
-    position_bar,
-    progress_parts,
     shortened,
-    titles_line,
-    waiting_lines,
     width_of,
 )
+from backflip.labelling.terminal.words import opinion_line, progress_parts, waiting_lines
 from backflip.preferences.films import FILMS, Which
 from backflip.preferences.labels import Answer, StoredClip
 from runshelf.errors import DamagedFile

@@ -6,14 +6,8 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from backflip.labelling.prompts import Prompt
-from backflip.labelling.terminal_view import (
-    Size,
-    arranged,
-    fitted,
-    half_blocks,
-    room_for_clip,
-    scaled_frames,
-)
+from backflip.labelling.terminal.layout import Size, arranged, fitted, room_for_clip
+from backflip.labelling.terminal.pictures import half_blocks, scaled_frames
 from backflip.preferences.films import Film, Which, read_film
 
 

@@ -1,0 +1,1 @@
+"""Labelling in the terminal: clips side by side as text."""
