@@ -30,7 +30,8 @@ from backflip.rewards.representations.additive import AdditiveFeatures
 from backflip.training.build import build
 from backflip.training.candidate_clips import Found, some_clips
 from backflip.training.query_choice import Known, QueryChoice
-from backflip.training.teach_config import TeachConfig, teach_settings
+from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_defaults import teach_settings
 from runshelf.statistics.intervals import mean_interval
 
 TASKS = {"Pendulum-v1": 50_000, "Acrobot-v1": 40_960, "fixed:Hopper-v5": 60_000}  # env steps of PPO

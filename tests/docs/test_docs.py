@@ -11,7 +11,8 @@ from tests.modules import module_at
 from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
-from backflip.training.teach_config import (
+from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_defaults import (
     CONTINUOUS_TEACHING,
     CURIOUS,
     FREQUENT,
@@ -19,7 +20,6 @@ from backflip.training.teach_config import (
     JOINTS_TEACHING,
     LONG_TEACHING,
     PIXELS_TEACHING,
-    TeachConfig,
 )
 from runshelf.cli.command_line import build_parser
 

@@ -27,7 +27,8 @@ from backflip.training.restart import (
     restart_phase,
     restarted,
 )
-from backflip.training.teach_config import TeachConfig, saved_teaching, teach_settings
+from backflip.training.teach_config import TeachConfig, saved_teaching
+from backflip.training.teach_defaults import teach_settings
 from backflip.training.teach_schedules import schedule_updates, updates_before_restart
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import open_run

@@ -29,7 +29,8 @@ from backflip.training.build import build
 from backflip.training.initial_labels import Start, from_elsewhere, with_reward_model
 from backflip.training.query_maker import QueryMaker
 from backflip.training.session import Session
-from backflip.training.teach_config import TeachConfig, teach_settings
+from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_defaults import teach_settings
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.finding import find_run, list_runs
 from runshelf.store.metrics import read_metrics

@@ -10,10 +10,10 @@ from backflip.preferences.labels import LabelStore
 from backflip.training import build as building
 from backflip.training.build import build, spec_of
 from backflip.training.session import Session
-from backflip.training.teach_config import (
+from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_defaults import (
     PIXEL_CLIP_STEPS,
     VECTOR_CLIP_STEPS,
-    TeachConfig,
     clip_rollouts,
     teach_settings,
 )

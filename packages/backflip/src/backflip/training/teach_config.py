@@ -1,13 +1,11 @@
-"""The settings of teaching, and defaults for kinds of environments."""
+"""The settings of teaching: their bounds, and what they refuse."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from backflip.algorithms.entry import kinds_of
-from backflip.algorithms.interface import Recency, Settings
-from backflip.algorithms.registry import entry_of
+from backflip.algorithms.interface import Recency
 from backflip.core.settings import (
     LARGEST_COUNT,
     Bounds,
@@ -16,18 +14,11 @@ from backflip.core.settings import (
     Fraction,
     PositiveFraction,
 )
-from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec
 from backflip.preferences.ask import MOST_AT_ONCE, Ask
 from backflip.rewards.interface import LABELS_ONLY, FitSettings
-from backflip.rewards.representations.contacts import has_contacts
-from backflip.rewards.representations.numbers import is_long
 from backflip.training.candidate_clips import CANDIDATE_CLIPS
 from runshelf.errors import UsageError
-
-# Env steps of a phase, of all environments together, that clips are cut from. Images take memory.
-# Of vectors it is a whole phase, so that rare events are among them.
-PIXEL_CLIP_STEPS, VECTOR_CLIP_STEPS = 4_096, 40_960
 
 SHORTEST_CLIP = 2  # env steps
 MOST_CROPS = 100  # of each label: what counts in each step of each crop is kept during a fit
@@ -207,126 +198,3 @@ def saved_teaching(teaching: Mapping[str, Any]) -> TeachConfig:
     if "restart_at" not in teaching and known["reward_model"] == "additive":  # it had fewer knots
         known["reward_model"] = "additive-7-knots"
     return TeachConfig(**known)
-
-
-def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return default settings of an algorithm and of `TeachConfig` for an environment.
-
-    PPO has its own defaults for teaching, but for grids. What is not here, and all of other
-    algorithms, is filled in by `backflip.training.build` with the defaults of `train`. A clip is no
-    longer than an episode.
-    """
-    learning, teaching = _of_kind(algorithm, spec)
-    usual, limit = teaching.get("clip_length", TeachConfig.clip_length), spec.max_episode_steps
-    if limit is not None and SHORTEST_CLIP <= limit < usual:
-        teaching["clip_length"] = limit
-    return learning, teaching
-
-
-def _of_kind(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the default settings for the kind of an environment, with clips of one length."""
-    if "grid" in kinds_of(spec):
-        learning, teaching = GRID, GRID_TEACHING if has_contacts(spec) else PIXELS_TEACHING
-    elif spec.is_pixels:
-        learning, teaching = PIXELS, PIXELS_TEACHING
-    elif isinstance(spec.action, Discrete):
-        learning, teaching = DISCRETE, DISCRETE_TEACHING
-    elif spec.action.shape == (1,):
-        learning, teaching = CONTINUOUS, CONTINUOUS_TEACHING
-    else:
-        learning, teaching = JOINTS, JOINTS_TEACHING
-    of_reward = LONG_TEACHING if is_long(spec) else {}
-    if algorithm == "ppo":
-        return dict(learning), teaching | of_reward
-    # Measured with PPO only; with a replay, others learn the newest reward without a new start.
-    others = {name: value for name, value in teaching.items() if name not in OF_PPO}
-    if teaching is PIXELS_TEACHING:
-        return {}, others | FREQUENT
-    is_curious = teaching is JOINTS_TEACHING and entry_of(algorithm).has_replay
-    return {}, others | of_reward | (CURIOUS if is_curious else {})
-
-
-def clip_rollouts(own: Settings, spec: EnvSpec, config: TeachConfig) -> int:
-    """Return the default of `clip_rollouts`: as many as have the env steps that clips need."""
-    env_steps = PIXEL_CLIP_STEPS if spec.is_pixels else VECTOR_CLIP_STEPS
-    each = min(own.num_envs, config.clip_envs) * own.rollout_length
-    needed = -(-config.clip_env_steps(own.num_envs) // own.rollout_length)
-    return max(TeachConfig.clip_rollouts, -(-env_steps // each), needed)
-
-
-PIXELS: dict[str, Any] = {
-    "env_steps": 245_760,
-    "num_envs": 64,
-    "rollout_length": 32,
-    "epochs": 4,
-    "minibatches": 8,
-    "discount": 0.9,
-    "gae_lambda": 0.9,
-    "entropy_coef": 0.1,
-    "entropy_coef_end": 0.01,
-    "learning_rate": 1e-3,
-    "learning_rate_end": 1e-4,
-    "clip_range_end": 0.2,
-}
-PIXELS_TEACHING: dict[str, Any] = {"clip_envs": 24, "reward_model": "auto"}
-# A game is learned in many more env steps than PPO's of `dot`, and a reward of the first labels is
-# wrong: Pong needs a new one every 20,000 env steps or so.
-FREQUENT: dict[str, Any] = {"phases": 40}
-# Of several actuators off-policy: without a bonus, a policy settles for what the first clips show.
-CURIOUS: dict[str, Any] = {"optimism": 1.0}
-LONG_TEACHING: dict[str, Any] = {"reward_model": "numbers"}  # of vectors of 33 to 128 numbers
-GRID: dict[str, Any] = {}  # small images, such as MinAtar's: the settings of `train`
-GRID_TEACHING: dict[str, Any] = {**PIXELS_TEACHING, "reward_model": "contacts"}
-DISCRETE: dict[str, Any] = {
-    "env_steps": 400_000,
-    "num_envs": 32,
-    "rollout_length": 64,
-    "epochs": 6,
-    "minibatches": 8,
-    "discount": 0.99,
-    "gae_lambda": 0.95,
-    "learning_rate_end": 0.0,
-    "clip_range_end": 0.1,
-    "advantage_floor": 0.0,  # as all figures of teaching were measured
-    "normalize_obs": True,
-    "normalize_rewards": True,
-}
-DISCRETE_TEACHING: dict[str, Any] = {}
-# In episodes of 1,000 env steps, a robot that has fallen would lie still in most of each batch; but
-# in short ones only, a policy would never see what follows (docs/log.md, 2026-11-25).
-SHORT_EPISODES: dict[str, Any] = {"episode_steps": 250, "whole_share": 0.25}
-CONTINUOUS: dict[str, Any] = {
-    **SHORT_EPISODES,
-    "env_steps": 819_200,
-    "num_envs": 64,
-    "rollout_length": 64,
-    "epochs": 8,
-    "minibatches": 32,
-    "discount": 0.98,
-    "gae_lambda": 0.95,
-    "entropy_coef": 0.05,
-    "entropy_coef_end": 0.02,
-    "learning_rate_end": 1e-4,
-    "clip_range_end": 0.2,
-    "hidden": (32, 32),
-    "normalize_obs": True,
-    "normalize_rewards": True,
-}
-# Several actuators, as of robots: the settings of `train`. The entropy bonus above would widen the
-# policy far beyond the range of actions, because each actuator gets it and matters less.
-JOINTS: dict[str, Any] = {
-    **SHORT_EPISODES,
-    "env_steps": 1_500_000,
-    "num_envs": 32,
-    "rollout_length": 64,
-    "epochs": 8,
-    "minibatches": 16,
-    "learning_rate": 5e-4,
-    "learning_rate_end": 5e-5,
-    "entropy_coef": 0.003,
-    "bound_mean": True,
-    "noise_color": 0.5,
-}
-CONTINUOUS_TEACHING: dict[str, Any] = {"clip_length": 50, "repeat": 0.9}
-OF_PPO: dict[str, Any] = {"early_share": 0.5, "restart_at": 0.3, "restart_keeps": 0.5}
-JOINTS_TEACHING: dict[str, Any] = {**CONTINUOUS_TEACHING, **OF_PPO}

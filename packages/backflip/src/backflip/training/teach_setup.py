@@ -15,7 +15,8 @@ from backflip.training.build import Built, build, configured, spec_of
 from backflip.training.initial_labels import Start
 from backflip.training.optimism import refuse_without_spread
 from backflip.training.renamed_settings import NAMES
-from backflip.training.teach_config import TeachConfig, clip_rollouts, teach_settings
+from backflip.training.teach_config import TeachConfig
+from backflip.training.teach_defaults import clip_rollouts, teach_settings
 from backflip.training.teach_phases import refuse_short_phases, usual_phases, with_phases
 from runshelf.errors import UsageError, shown
 
