@@ -25,7 +25,8 @@ from playwright.sync_api import sync_playwright
 
 from backflip.envs.views.dot import DotView
 from backflip.preferences.films import FILMS, Film, write_film
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

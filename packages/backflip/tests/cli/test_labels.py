@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from backflip.cli.main import PROGRAM, main
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from runshelf.cli.arguments import attended
 from runshelf.cli.command_line import build_parser
 from runshelf.cli.page_options import has_screen, open_page

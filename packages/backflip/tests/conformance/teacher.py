@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from backflip.preferences.labels import ANSWERS, Answer
+from backflip.preferences.label_records import ANSWERS, Answer
 from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from backflip.preferences.teachers import Teacher
 

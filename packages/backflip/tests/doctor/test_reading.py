@@ -33,7 +33,8 @@ from backflip.doctor.reading.tables import over_env_steps
 from backflip.doctor.report import in_words
 from backflip.doctor.summary import doctors_word
 from backflip.preferences.label_file import LABELS
-from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
+from backflip.preferences.label_records import NewLabel, NewQuery
+from backflip.preferences.labels import LabelStore
 from backflip.training.train import train
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop import csv_files

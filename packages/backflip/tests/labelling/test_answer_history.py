@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from backflip.labelling import answer_history, label_queue
 from backflip.labelling.label_queue import LISTED, LabelQueue
 from backflip.labelling.refused import Refused
-from backflip.preferences import label_file
+from backflip.preferences import label_schema
 from backflip.preferences.films import Film
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 
 FILM = Film(f"{'0' * 64}.webp", 30, 6, 48, 48, 30.0, 1.0, False)
 CLIP = {"obs": np.zeros((2, 2), np.float32)}
@@ -305,8 +306,8 @@ def test_any_sequence_equals_two_stacks(tmp_path_factory, steps):
 def test_label_file_of_version_2_is_migrated(tmp_path, monkeypatch):
     path = tmp_path / "labels.sqlite"
     with monkeypatch.context() as patch:
-        patch.setattr(label_file, "_MIGRATIONS", label_file._MIGRATIONS[:2])
-        patch.setattr(label_file, "SCHEMA", 2)
+        patch.setattr(label_schema, "MIGRATIONS", label_schema.MIGRATIONS[:2])
+        patch.setattr(label_schema, "SCHEMA", 2)
         with LabelStore.open(path) as store:
             first, second = store.add_queries([QUERY] * 2)
             label = store.add_label(first, "left", "me", 1)

@@ -12,8 +12,9 @@ from backflip.labelling.leases import LEASE_SECONDS, Leases
 from backflip.labelling.status import Status
 from backflip.labelling.tally import labels_per_minute
 from backflip.labelling.terminal.words import waiting_lines
-from backflip.preferences import labels
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences import label_inserts
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from backflip.training.output_recorder import OutputRecorder
 from runshelf.recorder.output_reader import read_output
 from runshelf.store.run import Run
@@ -30,7 +31,7 @@ def test_the_rate_of_labelling_leaves_the_jump_out(tmp_path, monkeypatch, tried)
             ("2026-11-23T12:00:00+00:00", "2026-11-23T11:00:00+00:00", "2026-11-23T11:00:30+00:00"),
             strict=True,
         ):
-            monkeypatch.setattr(labels, "now", lambda at=at: at)
+            monkeypatch.setattr(label_inserts, "now", lambda at=at: at)
             store.add_label(query, "left", "me", 1.0)
             if at.endswith("11:00:00+00:00"):
                 assert labels_per_minute(store) is None, "no gap is known yet"

@@ -14,7 +14,8 @@ from backflip.labelling.leases import LEASE_SECONDS
 from backflip.labelling.refused import Refused
 from backflip.labelling.tally import labels_per_minute_without_waiting
 from backflip.preferences.films import Film
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 
 FILM = Film(f"{'0' * 64}.webp", 30, 6, 48, 48, 30.0, 1.0, False)
 

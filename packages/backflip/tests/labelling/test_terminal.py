@@ -48,7 +48,8 @@ from backflip.labelling.terminal.words import opinion_line, progress_parts, wait
 from backflip.preferences.clip_sets import NewSet, add_sets
 from backflip.preferences.films import FILMS, write_film
 from backflip.preferences.label_file import LABELS
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 
 RED, GREEN, BLUE, BLACK = [255, 0, 0], [0, 255, 0], [0, 0, 255], [0, 0, 0]
 

@@ -28,7 +28,8 @@ from backflip.preferences.careless import (
     state_of,
 )
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
+from backflip.preferences.label_records import NewLabel, NewQuery
+from backflip.preferences.labels import LabelStore
 
 ANSWERS = 150
 RUNS = 20

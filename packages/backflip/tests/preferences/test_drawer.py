@@ -12,7 +12,8 @@ from backflip.envs.registry import make_native
 from backflip.preferences.clips import Clip
 from backflip.preferences.drawer import LATEST, Drawer, _longest_ending
 from backflip.preferences.films import FILMS, read_film
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 
 
 def record(terminated=(), truncated=(), invalid=(), horizon=100, envs=3):

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backflip.labelling.label_queue import LabelQueue
-from backflip.preferences import label_file, label_lines, packed_clips
+from backflip.preferences import label_file, label_lines, label_schema, packed_clips
 from backflip.preferences.exchange import (
     check_fits,
     export_labels,
@@ -30,7 +30,8 @@ from backflip.preferences.exchange import (
     labels_of_run,
     read_labels,
 )
-from backflip.preferences.labels import ANSWERS, LabelStore, NewLabel, NewQuery
+from backflip.preferences.label_records import ANSWERS, NewLabel, NewQuery
+from backflip.preferences.labels import LabelStore
 from backflip.training.initial_labels import find_start
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 
@@ -578,7 +579,8 @@ import os, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import numpy as np
-from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
+from backflip.preferences.label_records import NewLabel, NewQuery
+from backflip.preferences.labels import LabelStore
 
 store = LabelStore.open(Path(sys.argv[1]) / "labels.sqlite")
 clip = {"obs": np.zeros((4, 3), np.float32)}
@@ -599,8 +601,8 @@ def test_labels_of_a_run_whose_trainer_was_killed(tmp_path):
 def test_labels_of_an_old_run_are_read_without_migration(tmp_path):
     path = tmp_path / "labels.sqlite"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_file, "_MIGRATIONS", label_file._MIGRATIONS[:1])
-        patch.setattr(label_file, "SCHEMA", 1)
+        patch.setattr(label_schema, "MIGRATIONS", label_schema.MIGRATIONS[:1])
+        patch.setattr(label_schema, "SCHEMA", 1)
         with label_file.LabelFile.open(path) as file, file.transaction() as connection:
             content = zlib.compress(safetensors.numpy.save(clip(1)))
             connection.execute("INSERT INTO clips VALUES (1, 0, 5, ?)", (content,))

@@ -9,7 +9,8 @@ import pytest
 
 from backflip.preferences.exchange import labels_of_run
 from backflip.preferences.label_file import LABELS, LabelFile
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from runshelf.errors import DamagedFile
 
 NAMES = (LABELS, f"{LABELS}-wal", f"{LABELS}-shm", f"{LABELS}-journal")

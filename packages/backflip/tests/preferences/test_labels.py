@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from backflip.preferences import label_file
-from backflip.preferences import labels as module
-from backflip.preferences.labels import ANSWERS, Counts, LabelStore, NewLabel, NewQuery
+from backflip.preferences import label_file, label_inserts, label_schema
+from backflip.preferences.label_records import ANSWERS, Counts, NewLabel, NewQuery
+from backflip.preferences.labels import LabelStore
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 
 
@@ -86,7 +86,7 @@ def test_the_schema_of_the_file(store, path):
     assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert store.file._connection.execute("PRAGMA synchronous").fetchone() == (2,)
     assert store.file._connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
-    assert other.execute("PRAGMA user_version").fetchone() == (label_file.SCHEMA,)
+    assert other.execute("PRAGMA user_version").fetchone() == (label_schema.SCHEMA,)
     (row,) = other.execute("SELECT query, answer, undoes, who, seconds, at FROM labels").fetchall()
     assert row[:5] == (query, "tie", None, "me", 2.0)
     assert row[5].endswith("+00:00")
@@ -97,14 +97,14 @@ def version_1(path):
     """Return a label file of version 1 with one answered query."""
     other = sqlite3.connect(path, isolation_level=None)
     statement = ""
-    for line in label_file._MIGRATIONS[0].splitlines(keepends=True):
+    for line in label_schema.MIGRATIONS[0].splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             other.execute(statement)
             statement = ""
-    other.execute(f"PRAGMA application_id = {label_file._APPLICATION_ID}")
+    other.execute(f"PRAGMA application_id = {label_schema.APPLICATION_ID}")
     other.execute("PRAGMA user_version = 1")
-    arrays = module.packed_clip(clip(3))
+    arrays = label_inserts.packed_clip(clip(3))
     for number in (1, 2):
         other.execute("INSERT INTO clips VALUES (?, 0, 0, ?)", (number, arrays))
     other.execute("INSERT INTO queries VALUES (1, 0, 1, 2, '2026-01-01T00:00:00.000+00:00')")
@@ -122,14 +122,14 @@ def test_a_file_of_version_1_is_migrated_with_all_records(path):
             assert store.counts().labels == 1
             ask(store, seed=5)
     other = sqlite3.connect(path)
-    assert other.execute("PRAGMA user_version").fetchone() == (label_file.SCHEMA,)
+    assert other.execute("PRAGMA user_version").fetchone() == (label_schema.SCHEMA,)
     other.close()
 
 
 def test_a_kill_during_a_migration_leaves_the_old_file(path, monkeypatch):
     version_1(path)
-    torn = label_file._MIGRATIONS[1] + "CREATE TABLE clips (x);\n"  # fails after all the rest
-    monkeypatch.setattr(label_file, "_MIGRATIONS", (label_file._MIGRATIONS[0], torn))
+    torn = label_schema.MIGRATIONS[1] + "CREATE TABLE clips (x);\n"  # fails after all the rest
+    monkeypatch.setattr(label_schema, "MIGRATIONS", (label_schema.MIGRATIONS[0], torn))
     with pytest.raises(UserFacingError, match="clips already exists"):
         LabelStore.open(path)
     monkeypatch.undo()
@@ -367,7 +367,8 @@ KILLED_AT_RANDOM = """
 import os, random, signal, sys, time
 from pathlib import Path
 import numpy as np
-from backflip.preferences.labels import LabelStore, NewLabel, NewQuery
+from backflip.preferences.label_records import NewLabel, NewQuery
+from backflip.preferences.labels import LabelStore
 
 path, chance = Path(sys.argv[1]), random.Random(0)
 
@@ -424,7 +425,7 @@ def test_a_kill_while_the_store_is_made_leaves_one_that_opens(path, monkeypatch)
     def killed(*_):
         raise Killed
 
-    monkeypatch.setattr(label_file, "_migrate", killed)
+    monkeypatch.setattr(label_file, "migrate", killed)
     with pytest.raises(Killed):
         LabelStore.open(path)
     monkeypatch.undo()
@@ -557,12 +558,12 @@ def test_the_error_of_an_automatic_rollback_is_kept(store):
 
 
 def test_a_clip_that_decodes_to_nothing_is_damage(store, monkeypatch):
-    monkeypatch.setattr(module.zlib, "compress", lambda *_: b"nothing")
+    monkeypatch.setattr(label_inserts.zlib, "compress", lambda *_: b"nothing")
     (query,) = ask(store)
     with pytest.raises(DamagedFile, match=r"a clip (cannot be decompressed|is not safetensors)"):
         store.clips(query)
     monkeypatch.undo()
-    monkeypatch.setattr(module, "to_safetensors", lambda *_: b"nothing")
+    monkeypatch.setattr(label_inserts, "to_safetensors", lambda *_: b"nothing")
     (query,) = ask(store)
     with pytest.raises(DamagedFile, match=r"a clip (cannot be decompressed|is not safetensors)"):
         store.clips(query)
@@ -589,11 +590,11 @@ def test_a_file_that_is_no_database_is_refused_and_not_touched(path):
 
 def test_a_store_of_a_later_version_is_refused(filled):
     other = sqlite3.connect(filled)
-    other.execute(f"PRAGMA user_version = {label_file.SCHEMA + 1}")
+    other.execute(f"PRAGMA user_version = {label_schema.SCHEMA + 1}")
     other.close()
     with pytest.raises(
         DamagedFile,
-        match=f"of version {label_file.SCHEMA + 1}, this backflip reads {label_file.SCHEMA}",
+        match=f"of version {label_schema.SCHEMA + 1}, this backflip reads {label_schema.SCHEMA}",
     ):
         LabelStore.open(filled)
 

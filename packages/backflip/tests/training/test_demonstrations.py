@@ -14,7 +14,8 @@ from backflip.core.checkpoint import CHECKPOINT, load_arrays
 from backflip.inspect.game import Game
 from backflip.preferences.exchange import import_labels, labels_of_run
 from backflip.preferences.label_file import LABELS
-from backflip.preferences.labels import DEMONSTRATION, LabelStore
+from backflip.preferences.label_records import DEMONSTRATION
+from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher, ProgramAnswers
 from backflip.training.demonstrations import (
     DEMONSTRATED,

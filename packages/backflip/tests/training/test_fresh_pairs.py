@@ -13,7 +13,8 @@ from backflip.cli.progress_display import print_result
 from backflip.preferences.exchange import export_labels
 from backflip.preferences.fresh_pairs import BOTH, FRESH, LEFT, Forecast, fresh_answers
 from backflip.preferences.fresh_pairs import forecast_array as as_array
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from backflip.training.fresh_checks import (
     CHECK_METRICS,
     FreshChecks,

@@ -18,7 +18,8 @@ from backflip.preferences import program_source
 from backflip.preferences.answer_source import QueriedRun
 from backflip.preferences.clips import cut, windows
 from backflip.preferences.drawer import Drawer
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from backflip.preferences.teacher_query import TeacherQuery, shown_clip
 from backflip.preferences.teachers import SimulatedTeacher, TeacherFailed, parse_teacher
 from backflip.training.build import build

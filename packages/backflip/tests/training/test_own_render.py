@@ -29,7 +29,8 @@ from backflip.preferences.clips import (
 from backflip.preferences.drawer import Drawer
 from backflip.preferences.exchange import export_labels, import_labels, read_labels
 from backflip.preferences.films import FILMS, read_film
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from backflip.training.build import build, spec_of
 from backflip.training.progress import Progress, Report
 

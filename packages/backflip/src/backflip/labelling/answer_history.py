@@ -1,11 +1,11 @@
 """A person's answers as a history: undo, redo, and correct an older one.
 
 Nothing is changed or deleted. An undo, a redo and a correction are further records of the label
-file (see `backflip.preferences.label_file`): an undo refers to an answer, a redo to an undo, and a
-correction is an answer that refers to the one that it replaces. A person undoes the newest of
-their answers and corrections, and redoes the newest of the undos that follow them: a new answer
-or correction ends redoing. Imported answers do not belong to anybody's history. The answer to a set
-of clips has a record for each pair of them, and these are undone and redone together; it is not
+file (see `backflip.preferences.label_schema`): an undo refers to an answer, a redo to an undo, and
+a correction is an answer that refers to the one that it replaces. A person undoes the newest of
+their answers and corrections, and redoes the newest of the undos that follow them: a new answer or
+correction ends redoing. Imported answers do not belong to anybody's history. The answer to a set of
+clips has a record for each pair of them, and these are undone and redone together; it is not
 corrected one by one.
 """
 
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from backflip.labelling.refused import Refused
 from backflip.preferences.label_file import LabelFile, insert, now
-from backflip.preferences.labels import Answer
+from backflip.preferences.label_records import Answer
 
 # The queries that are answered together with one: those of its set, the first one first.
 _TOGETHER = """

@@ -6,7 +6,8 @@ from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences.films import FILMS
 from backflip.preferences.kept_labels import KeptLabels, LabelHash, refuse_lost_labels
 from backflip.preferences.label_file import LABELS, LabelFile
-from backflip.preferences.labels import Counts, LabelStore
+from backflip.preferences.label_records import Counts
+from backflip.preferences.labels import LabelStore
 from runshelf.store.trees import files_below
 from runshelf.store.writing import copy_file, make_folder
 

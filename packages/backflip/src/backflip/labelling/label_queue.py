@@ -36,7 +36,8 @@ from backflip.labelling.tally import Tally, tally_of
 from backflip.preferences.careless import repeat_share, repeats_of
 from backflip.preferences.clip_sets import insert_scores
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import DEMONSTRATION, Answer, LabelStore, StoredClip
+from backflip.preferences.label_records import DEMONSTRATION, Answer, StoredClip
+from backflip.preferences.labels import LabelStore
 from runshelf.errors import DamagedFile, shown
 
 AHEAD = 4  # maximum pairs a person holds: one on the screen, three loaded

@@ -12,7 +12,7 @@ from backflip.labelling.prompts import Prompt, newest_kind
 from backflip.labelling.status import Status, films_of, read_status
 from backflip.labelling.tally import Tally
 from backflip.preferences.films import Film
-from backflip.preferences.labels import StoredClip
+from backflip.preferences.label_records import StoredClip
 
 _DIGITS = 4  # of a predicted reward; finer than the plot
 

@@ -18,7 +18,8 @@ from backflip.preferences.ask import Ask
 from backflip.preferences.clip_sets import whole_set
 from backflip.preferences.films import Film, Which, film_of_json
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.labels import ANSWERS, Answer, LabelStore
+from backflip.preferences.label_records import ANSWERS, Answer
+from backflip.preferences.labels import LabelStore
 from backflip.preferences.rankings import (
     BEST_RATING,
     answer_of,

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from backflip.labelling.answer_history import can_redo
 from backflip.preferences.careless import in_words, signs_of
-from backflip.preferences.labels import DEMONSTRATION, LabelStore, mirrored
+from backflip.preferences.label_records import DEMONSTRATION, mirrored
+from backflip.preferences.labels import LabelStore
 from runshelf.store.times import seconds_of
 
 LONGEST_BREAK = 60.0  # seconds; a longer gap between two answers is a break

@@ -25,7 +25,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from backflip.preferences.fresh_pairs import forecast_of
-from backflip.preferences.labels import DEMONSTRATION, LabelStore, mirrored
+from backflip.preferences.label_records import DEMONSTRATION, mirrored
+from backflip.preferences.labels import LabelStore
 
 SAME_KEY = 2e-5  # largest p-value at which answers are on one side too often
 LATEST = 30  # answers in which a change of habit shows

@@ -16,7 +16,8 @@ from backflip.envs.views.film import Movie, agent_film, film, stills
 from backflip.envs.views.view import View
 from backflip.preferences.clips import Clip, Window, cut, from_arrays
 from backflip.preferences.films import FILMS, Film, has_film, write_film
-from backflip.preferences.labels import Films, LabelStore
+from backflip.preferences.label_records import Films
+from backflip.preferences.labels import LabelStore
 from runshelf.store.writing import remove_file
 
 LATEST = 64  # largest number of env steps shown of the agent's latest episode

@@ -20,7 +20,8 @@ from backflip.preferences.label_lines import (
     read_lines,
     write_lines,
 )
-from backflip.preferences.labels import AnsweredElsewhere, LabelStore
+from backflip.preferences.label_records import AnsweredElsewhere
+from backflip.preferences.labels import LabelStore
 from backflip.preferences.packed_clips import BadClipError
 from runshelf.errors import UsageError
 

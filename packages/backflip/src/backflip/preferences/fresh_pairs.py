@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from backflip.preferences.labels import Answer, LabelStore
+from backflip.preferences.label_records import Answer
+from backflip.preferences.labels import LabelStore
 from backflip.preferences.packed_clips import BadClipError, unpack
 
 FRESH = "fresh"  # the name of the forecast among the arrays of a query's opinion

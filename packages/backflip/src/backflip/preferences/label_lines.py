@@ -37,7 +37,7 @@ from typing import Any, Literal, NamedTuple, cast, final
 
 import numpy as np
 
-from backflip.preferences.labels import ANSWERS, Answer
+from backflip.preferences.label_records import ANSWERS, Answer
 from backflip.preferences.packed_clips import BadClipError, unpack
 from runshelf.errors import UsageError, did_you_mean
 from runshelf.received_json import is_too_deep

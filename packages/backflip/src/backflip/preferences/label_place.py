@@ -50,6 +50,15 @@ def lost(path: Path, what: str) -> DamagedFile:
     )
 
 
+def damaged(path: Path, what: str) -> DamagedFile:
+    """Return the error for a damaged label file."""
+    one_line = " ".join(what.split())
+    return DamagedFile(
+        f"`{path}` is damaged ({one_line}): restore it from a copy, or recover the rest with "
+        f"`sqlite3 {path.name} .recover`"
+    )
+
+
 def _unusual(file: Path) -> str:
     """Return what a file is, if it is not a regular file with one name; empty if it is missing."""
     try:

@@ -5,146 +5,40 @@ a method returns, its records are on disk (see `backflip.preferences.label_file`
 repeats another one measures the teacher; it is neither counted nor trained on.
 """
 
-import json
-import math
-import sqlite3
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple, final, get_args
+from typing import final
 
 import numpy as np
 
-from backflip.core.checkpoint import to_safetensors
 from backflip.preferences.films import Film, Which, film_of_json
 from backflip.preferences.label_file import LabelFile, insert, now
+from backflip.preferences.label_inserts import (
+    check_label,
+    insert_answered,
+    insert_films,
+    insert_label,
+    insert_query,
+    packed_clip,
+)
+from backflip.preferences.label_records import (
+    ANSWERS,
+    DEMONSTRATION,
+    Answer,
+    AnsweredElsewhere,
+    AnswerInForce,
+    Counts,
+    Films,
+    LabelledPair,
+    NewLabel,
+    NewQuery,
+    Query,
+    StoredClip,
+)
 from backflip.preferences.packed_clips import BadClipError, unpack
-from runshelf.errors import UsageError, did_you_mean
-
-Answer = Literal["left", "right", "tie", "skip"]
-ANSWERS: tuple[Answer, ...] = get_args(Answer)
-# `who` of an answer that says: the demonstration is better. No teacher gave it, so a run's own
-# answers of this kind count neither as queries nor as labels of its budget.
-DEMONSTRATION = "demonstration"
-
-# Level 1 compresses pixels nearly as well as 6, several times faster.
-_COMPRESSION = 1
-
-StoredClip = Mapping[str, np.ndarray]
-Films = Mapping[Which, Film]
-
-
-class NewQuery(NamedTuple):
-    """A query to add: two clips of one seed, recorded after `env_steps` of it.
-
-    Attributes:
-        films: the films of the left and the right clip, if people answer.
-        opinion: the reward model's prediction for the two clips; shown after the answer.
-        origin: the run or file of an imported query.
-    """
-
-    seed: int
-    left: StoredClip
-    right: StoredClip
-    env_steps: int
-    films: tuple[Films, Films] | None = None
-    opinion: StoredClip | None = None
-    origin: str | None = None
-
-
-class NewLabel(NamedTuple):
-    """An answer to add: its query, its author, and the seconds it took."""
-
-    query: int
-    answer: str
-    who: str
-    seconds: int | float
-
-
-class AnsweredElsewhere(NamedTuple):
-    """A query with its answer: of another run, of a file (`exchange`), or of a demonstration.
-
-    Attributes:
-        clips: the left and the right clip, compressed.
-        seed: the seed that recorded them.
-        env_steps: env steps of that seed when they were recorded.
-        answer: one of `ANSWERS`.
-        who: who answered.
-        at: the time of the answer, as `label_file.now` returns it.
-        seconds: seconds that the answer took.
-        origin: the run or file that it comes from; None for a demonstration of this run.
-        attempts: an identifier of the answer for each seed that gets it; see `add_answered`.
-    """
-
-    clips: tuple[bytes, bytes]
-    seed: int
-    env_steps: int
-    answer: Answer
-    who: str
-    at: str
-    seconds: float
-    origin: str | None
-    attempts: Mapping[int, str]
-
-
-class Query(NamedTuple):
-    """A query in the store; `LabelStore.clips` returns its clips."""
-
-    id: int
-    seed: int
-    env_steps: int
-    asked_at: str
-
-
-class AnswerInForce(NamedTuple):
-    """An answer that can be trained on, its query, and the seed's env steps at the query."""
-
-    query: int
-    answer: Answer
-    env_steps: int
-
-
-@final
-@dataclass(frozen=True)
-class LabelledPair:
-    """An answered query with its clips.
-
-    Attributes:
-        query: the query's id.
-        label: the answer's id; ids increase in the order of answering.
-        answer: `left`, `right` or `tie`.
-        left: the arrays of the left clip.
-        right: the arrays of the right clip.
-        env_steps: env steps of the seed when the clips were recorded; 0 if imported.
-        who: who answered.
-    """
-
-    query: int
-    label: int
-    answer: Answer
-    left: dict[str, np.ndarray]
-    right: dict[str, np.ndarray]
-    env_steps: int
-    who: str
-
-
-class Counts(NamedTuple):
-    """Numbers of queries, open queries and answers; undone answers do not count."""
-
-    queries: int
-    pending: int
-    left: int
-    right: int
-    tie: int
-    skip: int
-
-    @property
-    def labels(self) -> int:
-        """All answers, including `skip`."""
-        return self.left + self.right + self.tie + self.skip
+from runshelf.errors import UsageError
 
 
 @final
@@ -205,7 +99,7 @@ class LabelStore:
         # Compress before the transaction begins, because other processes wait during it.
         packed = [(q, packed_clip(q.left), packed_clip(q.right)) for q in queries]
         with self.file.transaction() as connection:
-            return [_insert_query(connection, *query) for query in packed]
+            return [insert_query(connection, *query) for query in packed]
 
     def add_label(self, query: int, answer: str, who: str, seconds: int | float) -> int:
         """Add one answer and return its id; see `add_labels`."""
@@ -220,7 +114,7 @@ class LabelStore:
         """
         labels = list(labels)
         for label in labels:
-            _check_label(label)
+            check_label(label)
         with self.file.transaction() as connection:
             return [insert_label(connection, label) for label in labels]
 
@@ -233,7 +127,7 @@ class LabelStore:
             UserFacingError: the disk is full; nothing is added.
         """
         with self.file.transaction() as connection:
-            return sum(_insert_answered(connection, one) for one in answered)
+            return sum(insert_answered(connection, one) for one in answered)
 
     def undo(self, label: int, who: str) -> int:
         """Undo an answer and return the id of the new record.
@@ -418,103 +312,3 @@ class LabelStore:
             return unpack(blob).arrays
         except BadClipError as error:
             raise self.file.damaged(f"a clip {error}") from error
-
-
-def _check_label(label: NewLabel) -> None:
-    if label.answer not in ANSWERS:
-        hint = did_you_mean(label.answer, ANSWERS)
-        expected = ", ".join(f"`{answer}`" for answer in ANSWERS)
-        raise UsageError(f"`{label.answer}` is not an answer (expected {expected}){hint}")
-    if not (math.isfinite(label.seconds) and label.seconds >= 0):
-        raise UsageError(f"`seconds` must be finite and at least 0, got {label.seconds}")
-
-
-def _insert_query(
-    connection: sqlite3.Connection, query: NewQuery, left: bytes, right: bytes
-) -> int:
-    clips = [insert_clip(connection, query.seed, query.env_steps, clip) for clip in (left, right)]
-    for clip, films in zip(clips, query.films or (), strict=False):
-        insert_films(connection, clip, films)
-    return insert(
-        connection,
-        "INSERT INTO queries (seed, left_clip, right_clip, asked_at, origin, opinion)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (query.seed, *clips, now(), query.origin, query.opinion and packed_clip(query.opinion)),
-    )
-
-
-def insert_clip(connection: sqlite3.Connection, seed: int, env_steps: int, packed: bytes) -> int:
-    """Insert a clip and return its id."""
-    return insert(
-        connection,
-        "INSERT INTO clips (seed, env_steps, arrays) VALUES (?, ?, ?)",
-        (seed, env_steps, packed),
-    )
-
-
-def _insert_answered(connection: sqlite3.Connection, one: AnsweredElsewhere) -> int:
-    """Insert a query and its answer for every seed that lacks it; return the number of seeds."""
-    known = "SELECT 1 FROM labels WHERE attempt = ?"
-    new = [
-        (seed, attempt)
-        for seed, attempt in one.attempts.items()
-        if connection.execute(known, (attempt,)).fetchone() is None
-    ]
-    # One copy of the clips serves all seeds.
-    clips = [insert_clip(connection, one.seed, one.env_steps, c) for c in one.clips if new]
-    for seed, attempt in new:
-        query = insert(
-            connection,
-            "INSERT INTO queries (seed, left_clip, right_clip, asked_at, origin)"
-            " VALUES (?, ?, ?, ?, ?)",
-            (seed, *clips, one.at, one.origin),
-        )
-        insert(
-            connection,
-            "INSERT INTO labels (query, answer, who, at, seconds, attempt)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            (query, one.answer, one.who, one.at, one.seconds, attempt),
-        )
-    return len(new)
-
-
-def insert_films(connection: sqlite3.Connection, clip: int, films: Films) -> None:
-    """Insert the films of a clip."""
-    for view, film in films.items():
-        insert(
-            connection,
-            "INSERT INTO films (clip, view, about) VALUES (?, ?, ?)",
-            (clip, view, json.dumps(film._asdict())),
-        )
-
-
-def insert_label(connection: sqlite3.Connection, label: NewLabel, at: str | None = None) -> int:
-    """Insert an answer, given at this moment or at `at`, and return its id.
-
-    Raises:
-        UsageError: its query is unknown or answered.
-    """
-    row = connection.execute(
-        "SELECT e.answer FROM queries q LEFT JOIN effective e ON e.query = q.id WHERE q.id = ?",
-        (label.query,),
-    ).fetchone()
-    if row is None:
-        raise UsageError(f"there is no query {label.query}: it cannot be answered")
-    if row[0] is not None:
-        raise UsageError(f"query {label.query} is answered (`{row[0]}`): undo that answer first")
-    return insert(
-        connection,
-        "INSERT INTO labels (query, answer, who, at, seconds) VALUES (?, ?, ?, ?, ?)",
-        (label.query, label.answer, label.who, at or now(), float(label.seconds)),
-    )
-
-
-def mirrored(answer: Answer) -> Answer:
-    """Return the equivalent answer for the pair with its sides swapped."""
-    mirror: dict[Answer, Answer] = {"left": "right", "right": "left"}
-    return mirror.get(answer, answer)
-
-
-def packed_clip(clip: StoredClip) -> bytes:
-    """Return a clip as the label file keeps it."""
-    return zlib.compress(to_safetensors(clip, {}), _COMPRESSION)

@@ -12,7 +12,7 @@ import numpy as np
 from backflip.preferences.answer_source import Doing, QueriedRun
 from backflip.preferences.clip_sets import ClipSet, answer_set, open_sets
 from backflip.preferences.clips import from_arrays
-from backflip.preferences.labels import NewLabel
+from backflip.preferences.label_records import NewLabel
 from backflip.preferences.teacher_query import ShownClip, TeacherQuery, shown_clip
 from backflip.preferences.teachers import FunctionTeacher, SetTeacher, Teacher
 from runshelf.errors import UserFacingError

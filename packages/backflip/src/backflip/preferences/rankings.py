@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from backflip.preferences.labels import Answer
+from backflip.preferences.label_records import Answer
 from backflip.preferences.queries import CANDIDATES
 from backflip.rewards.calibration import expected_answer
 

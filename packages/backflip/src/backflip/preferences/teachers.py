@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from backflip.core.user_code import find_object
-from backflip.preferences.labels import ANSWERS, Answer
+from backflip.preferences.label_records import ANSWERS, Answer
 from backflip.preferences.rankings import scores_of_ranking
 from backflip.preferences.teacher_query import ShownClip, TeacherQuery
 from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line

@@ -19,12 +19,9 @@ from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, to_arrays
 from backflip.preferences.label_file import now
-from backflip.preferences.labels import (
-    DEMONSTRATION,
-    AnsweredElsewhere,
-    LabelStore,
-    packed_clip,
-)
+from backflip.preferences.label_inserts import packed_clip
+from backflip.preferences.label_records import DEMONSTRATION, AnsweredElsewhere
+from backflip.preferences.labels import LabelStore
 from backflip.preferences.trajectories import Trajectories, clip_at, windows
 from backflip.training.candidate_clips import CANDIDATE_CLIPS, some_clips
 from backflip.training.recorded_clips import Recorded, about_source, kept_clips, read_recorded

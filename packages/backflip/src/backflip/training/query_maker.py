@@ -11,7 +11,8 @@ from backflip.preferences.clip_sets import NewSet, add_sets
 from backflip.preferences.clips import Clip, observed, to_arrays
 from backflip.preferences.distinctness import UNKNOWN
 from backflip.preferences.drawer import Drawer
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from backflip.preferences.rankings import (
     candidate_sets,
     most_disputed_sets,

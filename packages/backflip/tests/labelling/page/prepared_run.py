@@ -20,7 +20,8 @@ from backflip.labelling.leases import RENEW_SECONDS
 from backflip.labelling.status import Status, write_status
 from backflip.preferences.clip_sets import NewSet, add_sets
 from backflip.preferences.films import FILMS, Film, write_film
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 
 FRAMES = 30
 SIDE = 48

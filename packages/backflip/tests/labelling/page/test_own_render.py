@@ -12,7 +12,8 @@ from playwright.sync_api import Page
 from backflip.core.trees import row_of
 from backflip.preferences.clips import cut, to_arrays, windows
 from backflip.preferences.drawer import Drawer
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from backflip.training.build import build
 
 OWN = "packages.backflip.tests.envs.drawn_envs:Square"

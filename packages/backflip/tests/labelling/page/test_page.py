@@ -26,7 +26,8 @@ from playwright.sync_api import Page, expect
 
 from backflip.labelling.label_queue import LabelQueue
 from backflip.preferences.films import FILMS
-from backflip.preferences.labels import LabelStore, NewQuery
+from backflip.preferences.label_records import NewQuery
+from backflip.preferences.labels import LabelStore
 from runshelf.durations import duration
 from runshelf.index.location import cache_folder
 

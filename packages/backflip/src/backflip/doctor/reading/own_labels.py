@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from backflip.doctor.log import Signal
-from backflip.preferences.label_file import LABELS, SCHEMA, LabelFile
+from backflip.preferences.label_file import LABELS, LabelFile
+from backflip.preferences.label_schema import SCHEMA
 from runshelf.errors import UserFacingError
 
 # Answers to pairs of the run's own clips: no sets, and no pairs of other runs or of files.

@@ -37,7 +37,7 @@ from backflip.labelling.terminal.text import (
 )
 from backflip.labelling.terminal.words import opinion_line, progress_parts, waiting_lines
 from backflip.preferences.films import FILMS, Which
-from backflip.preferences.labels import Answer, StoredClip
+from backflip.preferences.label_records import Answer, StoredClip
 from runshelf.errors import DamagedFile
 from runshelf.store.run_ids import short_id
 
