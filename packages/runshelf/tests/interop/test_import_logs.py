@@ -586,3 +586,13 @@ def test_the_result_of_an_imported_run_is_a_return(library):
     meanings = MEANINGS[library]
     best = result_metric(dict.fromkeys(meanings, 3))
     assert meanings[best].like in ("episode_return_mean", "evaluation_return")
+
+
+def test_a_folder_of_hyperparameters_is_no_run(tmp_path):
+    data = version_event(1.6e9) + scalar_event(1.6e9, 1, [("loss", 1.0)])
+    for folder in ("run", "run/1732945000.5", "1732945000.5", "other/1732945000.25"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "events.out.tfevents.1.host").write_bytes(data)
+    found = log_folders.find_log_folders(tmp_path, print)
+    names = {str(one.folder.relative_to(tmp_path)) for one in found}
+    assert names == {"run", "1732945000.5", "other/1732945000.25"}

@@ -5,7 +5,8 @@ Links are not followed, and paths inside a file are never opened.
 
 import hashlib
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, final
@@ -21,6 +22,7 @@ MOST_FILES = 10_000
 DEEPEST = 100  # folders inside each other
 _PROGRESS = ("progress.csv", SPINUP_PROGRESS)
 _MONITOR = ("r", "l", "t")
+_OF_SETTINGS = re.compile(r"1\d{9}\.\d+")  # a time since 1970, as `str(time.time())`
 
 Say = Callable[[str], None]
 
@@ -85,7 +87,12 @@ def find_log_folders(path: Path, say: Say) -> list[LogFolder]:
     if not path.exists():
         raise UsageError(f"`{path}` does not exist: give a folder of logs")
     if path.is_dir():
-        found = [LogFolder(folder, files) for folder, files in _walk(path, say).items() if files]
+        walked = _walk(path, say)
+        found = [
+            LogFolder(folder, files)
+            for folder, files in walked.items()
+            if files and not _holds_settings(folder, walked)
+        ]
     else:
         found = [LogFolder(path.parent, [path.name])] if _is_log(path) else []
     if not found:
@@ -134,6 +141,14 @@ def _walk(path: Path, say: Say) -> dict[Path, list[str]]:
         if sum(map(len, found.values())) > MOST_FILES:
             raise UsageError(f"`{path}` has more than {MOST_FILES} logs: import its subfolders")
     return found
+
+
+def _holds_settings(folder: Path, walked: Mapping[Path, Sequence[str]]) -> bool:
+    """Return whether a folder is one that PyTorch's `add_hparams` makes inside of a logdir.
+
+    Its name is the time, and its event file holds settings and final values: it is no run.
+    """
+    return bool(_OF_SETTINGS.fullmatch(folder.name) and walked.get(folder.parent))
 
 
 def _check(path: Path) -> None:
