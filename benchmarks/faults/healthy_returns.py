@@ -11,9 +11,11 @@ deviations of the final return. Where the runs are not there, what was measured 
 import json
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from cases import CALIBRATION, REFERENCE
 from collect_peers import kept_as
@@ -27,7 +29,8 @@ from backflip.doctor.log import Log
 from backflip.doctor.measures import smoothed
 from runshelf.comparison.references import KNOWN
 
-Found = dict[str, dict[str, list[float]]]  # by environment, then algorithm
+Found = dict[str, dict[str, dict[str, float]]]  # by environment, then algorithm
+EPISODES = 100  # of random actions
 WINDOW = 0.1  # of the points: the first episodes to end are the short ones, not the typical ones
 
 
@@ -40,6 +43,10 @@ def main() -> int:
     for training in sb3_faults.DEFAULTS:
         path = kept_as(training.name, "monitored")
         _add(found.setdefault("sb3", {}), training.env, training.algorithm.lower(), path)
+    for by_env in found.values():
+        for env, by_algorithm in by_env.items():
+            for one in by_algorithm.values():
+                one |= _random_returns(env)
     FILE.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     return 0
 
@@ -55,10 +62,11 @@ def _add(found: Found, env: str, algorithm: str, path: Path) -> None:
         print(f"{name}: healthy seeds do not all learn it")
         found.get(env, {}).pop(algorithm, None)
         return
-    found.setdefault(env, {})[algorithm] = [float(f"{x:.5g}") for x in measured]
+    rounded = {key: float(f"{x:.5g}") for key, x in measured.items()}
+    found.setdefault(env, {})[algorithm] = rounded
     print(
-        f"{name}: untrained {measured[0]:.1f}, reached {measured[1]:.1f}, half of the way after "
-        f"{measured[2]:.0f} env steps"
+        f"{name}: untrained {measured['untrained']:.1f}, reached {measured['reached']:.1f}, half "
+        f"of the way after {measured['env_steps']:.0f} env steps"
     )
 
 
@@ -70,7 +78,7 @@ def _runs() -> Iterator[tuple[str, Case]]:
             yield f"calibration-{at:02}", case
 
 
-def _measure(logs: list[Log], returns: "np.ndarray[Any, Any]") -> tuple[float, ...] | None:
+def _measure(logs: list[Log], returns: "np.ndarray[Any, Any]") -> dict[str, float] | None:
     """Return the untrained return, the median of the final ones, and when the slowest is half way.
 
     Of an environment without a known untrained return, the first values of the logs are taken.
@@ -85,23 +93,40 @@ def _measure(logs: list[Log], returns: "np.ndarray[Any, Any]") -> tuple[float, .
     if not all(len(x) for x in passed) or reached - untrained <= SPREADS * spread:
         return None
     halfway = [float(x[0]) for x in passed]
-    return untrained, reached, max(halfway), *_updates(logs, halfway)
+    known = {"untrained": untrained, "reached": reached, "env_steps": max(halfway)}
+    return known | _updates(logs, halfway)
 
 
-def _updates(logs: list[Log], halfway: list[float]) -> list[float]:
-    """Return the most updates that a seed needed, if they are counted."""
-    counted = [log.signals.get("sb3_updates") for log in logs]
-    return (
-        [
-            max(
-                float(np.nanmax(one.y[one.x <= x], initial=1.0))
-                for one, x in zip(counted, halfway, strict=True)
-                if one is not None
-            )
-        ]
-        if all(counted)
-        else []
-    )
+def _updates(logs: list[Log], halfway: list[float]) -> dict[str, float]:
+    """Return the most updates that a seed needed; empty if they are not counted."""
+    counted = [one for log in logs if (one := log.signals.get("sb3_updates")) is not None]
+    if len(counted) < len(logs):
+        return {}
+    needed = [
+        float(np.nanmax(one.y[one.x <= x], initial=1.0))
+        for one, x in zip(counted, halfway, strict=True)
+    ]
+    return {"updates": max(needed)}
+
+
+@cache
+def _random_returns(env_id: str) -> dict[str, float]:
+    """Return the mean and the standard deviation of the return of an episode of random actions."""
+    env = gymnasium.make(env_id)
+    env.action_space.seed(0)
+    returns = [_random_return(env, seed) for seed in range(EPISODES)]
+    env.close()
+    found = {"random_mean": np.mean(returns), "random_std": np.std(returns, ddof=1)}
+    return {name: float(f"{value:.5g}") for name, value in found.items()}
+
+
+def _random_return(env: "gymnasium.Env[Any, Any]", seed: int) -> float:
+    env.reset(seed=seed)
+    total, ended = 0.0, False
+    while not ended:
+        _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+        total, ended = total + float(reward), terminated or truncated
+    return total
 
 
 if __name__ == "__main__":

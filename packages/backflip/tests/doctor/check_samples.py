@@ -333,6 +333,11 @@ SAMPLES = {
     "ENV-NOTHING": both(
         "ppo", 0.0, {"episode_return_mean": _noise}, {"episode_return_mean": _rises + _noise}
     ),
+    "ENV-RANDOM": Sample(  # random actions get 23.7 there, with a standard deviation of 12.3
+        replace(log("ppo", episode_return_mean=10.0 + 0.01 * T), env="CartPole-v1"),
+        replace(log("ppo", episode_return_mean=np.where(T > 0.02, 40.0, 20.0)), env="CartPole-v1"),
+        (10.01 - 23.68) / 12.261,
+    ),
     "ENV-BELOW": Sample(  # healthy PPO gets 500 there, the untrained policy 22.1
         replace(log("ppo", episode_return_mean=30.0 + T), env="CartPole-v1"),
         replace(log("ppo", episode_return_mean=_drops + 300.0), env="CartPole-v1"),

@@ -378,6 +378,21 @@ def test_a_low_return_counts_in_known_environments_and_when_healthy_runs_have_le
     assert found.value.min() > check.limit, "it learns later than others"
 
 
+def test_worse_than_random_counts_over_half_of_a_budget_that_is_long_enough():
+    check, low = BY_ID["ENV-RANDOM"], SAMPLES["ENV-RANDOM"].broken
+    needed = healthy_returns()["backflip"]["CartPole-v1"]["ppo"].env_steps
+    assert "ENV-RANDOM" in {one.check.id for one in diagnose(low).findings}
+    for scale, is_checked in ((0.4 * needed, False), (0.6 * needed, True)):
+        x = {name: one._replace(x=one.x * scale / X[-1]) for name, one in low.signals.items()}
+        assert (run_check(check, replace(low, signals=x, planned=scale)) is not None) == is_checked
+    later = np.where(T > 0.9, 40.0, 10.0)
+    found = run_check(check, replace(log("ppo", episode_return_mean=later), env="CartPole-v1"))
+    assert found is not None
+    assert found.value.min() > 0, "it learns in the end"
+    assert run_check(check, replace(low, library="cleanrl")) is None, "not measured there"
+    assert run_check(check, until(low, 0.7)) is None, "too soon to say"
+
+
 def test_a_greedy_policy_that_never_learned_is_not_made_worse_by_learning():
     worse, never = SAMPLES["ENV-WORSE"].broken, SAMPLES["Q-NO-UPDATE"].broken
     both = replace(never, signals={**never.signals, RETURN: worse.signals[RETURN]})
@@ -402,6 +417,8 @@ def test_what_healthy_runs_reach_is_plausible():
                 assert one.untrained < one.reached, (env, algorithm)
                 assert one.env_steps > 0, (env, algorithm)
                 assert (one.updates > 0) == (library == "sb3"), (env, algorithm)
+                assert one.random_mean < one.reached, (env, algorithm)
+                assert one.random_std > 0, (env, algorithm)
 
 
 def test_with_other_numbers_of_environments_updates_count_too(monkeypatch):

@@ -31,12 +31,16 @@ class HealthyReturn(NamedTuple):
         reached: median of the returns in the end.
         env_steps: until the slowest seed was half of the way from `untrained` to `reached`.
         updates: the updates until then, as Stable-Baselines3 counts them; 0 if not known.
+        random_mean: mean return of an episode of random actions; NaN if it was not measured.
+        random_std: standard deviation of the return of such an episode.
     """
 
     untrained: float
     reached: float
     env_steps: float
     updates: float = 0.0
+    random_mean: float = math.nan
+    random_std: float = math.nan
 
 
 @cache
@@ -45,7 +49,7 @@ def healthy_returns() -> Mapping[str, Mapping[str, Mapping[str, HealthyReturn]]]
     loaded = json.loads(FILE.read_text(encoding="utf-8"))
     return {
         library: {
-            env: {algorithm: HealthyReturn(*values) for algorithm, values in by_algorithm.items()}
+            env: {algorithm: HealthyReturn(**values) for algorithm, values in by_algorithm.items()}
             for env, by_algorithm in by_env.items()
         }
         for library, by_env in loaded.items()
@@ -54,8 +58,14 @@ def healthy_returns() -> Mapping[str, Mapping[str, Mapping[str, HealthyReturn]]]
 
 def healthy_return(log: Log) -> HealthyReturn | None:
     """Return what healthy runs like that of a log reach; None if such runs were not measured."""
-    found = _measured_in("sb3", log) if log.has(_COUNTS_UPDATES) else None
-    return found or _measured_in("backflip", log)
+    return healthy_return_of_library(log) or _measured_in("backflip", log)
+
+
+def healthy_return_of_library(log: Log) -> HealthyReturn | None:
+    """Return what healthy runs of the same library reach; None if such runs were not measured."""
+    if log.has(_COUNTS_UPDATES):
+        return _measured_in("sb3", log)
+    return _measured_in("backflip", log) if log.library == "backflip" else None
 
 
 def _measured_in(library: str, log: Log) -> HealthyReturn | None:
@@ -65,13 +75,14 @@ def _measured_in(library: str, log: Log) -> HealthyReturn | None:
     return by_env.get(log.env.removeprefix(_PREFIX), {}).get(log.algorithm)
 
 
-def patience(log: Log, healthy: HealthyReturn) -> float:
-    """Return the env steps before which a low return means nothing.
+def patience(log: Log, healthy: HealthyReturn, share: float = 1.0) -> float:
+    """Return the env steps before which a low return means nothing, or a share of them.
 
     A training with more environments makes fewer updates in as many env steps: both count.
     """
     if not healthy.updates:
-        return healthy.env_steps * (PATIENCE if log.library == "backflip" else PATIENCE_WITH_OTHERS)
-    counted = log.signals[_COUNTS_UPDATES]
-    enough = counted.x[np.nan_to_num(counted.y) >= PATIENCE * healthy.updates]
-    return max(PATIENCE * healthy.env_steps, float(enough[0]) if len(enough) else math.inf)
+        times = PATIENCE if log.library == "backflip" else PATIENCE_WITH_OTHERS
+        return share * times * healthy.env_steps
+    counted, times = log.signals[_COUNTS_UPDATES], share * PATIENCE
+    enough = counted.x[np.nan_to_num(counted.y) >= times * healthy.updates]
+    return max(times * healthy.env_steps, float(enough[0]) if len(enough) else math.inf)

@@ -3,11 +3,17 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.healthy_returns import healthy_return, patience
+from backflip.doctor.healthy_returns import (
+    healthy_return,
+    healthy_return_of_library,
+    patience,
+)
 from backflip.doctor.log import Log
-from backflip.doctor.measures import largest, or_none, ratio, smoothed, together
+from backflip.doctor.measures import after, largest, or_none, ratio, smoothed, together
 from backflip.doctor.possible_returns import possible_returns
 
+SOONEST = 1 / 3  # of the patience: before, healthy runs may be worse than random actions, too
+LATE = 0.5  # of the budget
 ROUNDING = 1e-3  # relative: logs are rounded
 _SAME = "the definition of the environment's reward"
 
@@ -66,6 +72,27 @@ def _share_of_healthy(log: Log) -> Running | None:
     return Running(due, np.full(len(due), share))
 
 
+def _above_random(log: Log) -> Running | None:
+    """Return how far the best late return lies above that of random actions.
+
+        (max_{u in the last half} R(u) - μ) / σ
+
+    μ and σ are the mean and the standard deviation of the return of an episode of random
+    actions. Healthy runs of the same library are above it for half of their budget, once they have
+    had a third of the patience.
+    """
+    healthy = healthy_return_of_library(log) if log.is_over_env_steps else None
+    if healthy is None or not healthy.random_std > 0:
+        return None
+    found = smoothed(log, log.signals["episode_return_mean"], 0.05)
+    late = after(log, LATE, found)
+    due = late.x[late.x >= patience(log, healthy, SOONEST)]
+    if not len(due) or log.end < log.budget * (1 - LATE / 2):
+        return None
+    best = (late.value.max() - healthy.random_mean) / healthy.random_std
+    return Running(due, np.full(len(due), best))
+
+
 CHECKS = (
     Check(
         id="ENV-NEGATED",
@@ -97,6 +124,33 @@ CHECKS = (
         source=_SAME,
         limit=0.0,
         severity="warning",
+    ),
+    Check(
+        id="ENV-RANDOM",
+        title="the policy is worse than random actions",
+        quantity="how far the best return of the last half of the budget lies above that of random "
+        "actions, divided by the standard deviation of the return of one of their episodes; after "
+        "half of the env steps that the slowest of ten healthy seeds needs for half of the way",
+        measure=_above_random,
+        needs=("episode_return_mean",),
+        bad_side="below",
+        limit_from="convention",
+        explanation="It learned to do what the environment punishes: a sign, or the advantages, "
+        "are often wrong.",
+        causes={
+            "reward-sign": 0.9,
+            "policy-loss": 0.6,
+            "advantages": 0.5,
+            "actions": 0.4,
+            "value-targets": 0.4,
+            "acting-and-learning-disagree": 0.3,
+            "steps-too-large": 0.3,
+            "discount": 0.3,
+            "target-network": 0.3,
+        },
+        source="OpenAI, Spinning Up as a Deep RL Researcher: compare with a policy that is known",
+        limit=-0.3,
+        superseded_by=("ENV-WORSE", "Q-NO-UPDATE"),
     ),
     Check(
         id="ENV-BELOW",
@@ -134,5 +188,6 @@ CHECKS = (
         source="a known result in the same environment: A. Jones, Debugging RL; Henderson et al. "
         "2018",
         limit=0.25,
+        superseded_by=("ENV-RANDOM",),
     ),
 )
