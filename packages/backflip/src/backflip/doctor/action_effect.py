@@ -29,12 +29,14 @@ def action_effect(
     are fitted. If a has no effect, (n - k - (q + 1) / 2) log(RSS₀ / RSS₁) has about a χ²
     distribution with q degrees of freedom; k is the number of columns of (1, s, s²), and q of those
     that a adds (likelihood ratio; Wilks 1938, with the correction of Bartlett 1938). The least of
-    the probabilities of all columns y is multiplied by their number (Bonferroni). Of long
-    observations, s are the `KNOWN` columns that change most, and y the `WANTED` ones.
+    the probabilities of all columns y is multiplied by their number (Bonferroni). If observations
+    are long, s has only the `KNOWN` columns that change most, and y only the `WANTED` columns that
+    change most, and the reward.
 
-    Actions of a policy depend on s. What s does beyond a quadratic function then looks like an
-    effect of a, so that actions that are as random as possible say most. An effect that comes later
-    than the next observation is not seen. In pictures of games it often does, so they give NaN.
+    Actions of a policy depend on s. Any effect of s beyond a quadratic function then looks like an
+    effect of a, so actions that are as random as possible give the best evidence. An effect that
+    comes later than the next observation is not seen. In images of games effects often come later,
+    so images give NaN.
 
     Args:
         obs: s of n rows, (n, d) or (n,).

@@ -10,17 +10,17 @@ RATES = ("learning_rate", "actor_learning_rate", "critic_learning_rate")
 
 
 def _be(value: Any) -> Callable[[Any], Any]:
-    """Return a change to a value."""
+    """Return a change that sets a fixed value."""
     return lambda present: value
 
 
 def _times(factor: float) -> Callable[[Any], Any]:
-    """Return a change that multiplies; a whole number stays one."""
+    """Return a change that multiplies by a factor; a whole number stays a whole number."""
     return lambda present: type(present)(present * factor)
 
 
 def _at_most(limit: float, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a change that ends at a limit of the setting."""
+    """Return a change whose result is at most `limit`."""
     return lambda present: min(limit, change(present))
 
 

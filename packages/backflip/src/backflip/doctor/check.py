@@ -50,16 +50,16 @@ class Check:
             depends on the environment, not on the algorithm.
         healthy_share: for a remark, the share of the healthy runs of the calibration that show it;
             None if it was not measured.
-        is_conclusive: whether it sees nearly every case of its causes, so that a silent one speaks
-            against them in full.
+        is_conclusive: whether it detects nearly every case of its causes, so that finding nothing
+            counts fully against them.
         extreme: the worst value that can be measured; None without a bound. A calibrated limit at
             or beyond it cannot be crossed: then the check is not made.
         from_start: whether it compares with how the training began. It is not made in a log that
             begins later.
         superseded_by: the ids of checks that say the same with more certainty: if one of them found
             something, this one does not count.
-        is_direct: whether it looks at a cause itself, and not at effects that others may have: then
-            what it finds counts in full, as an identity does.
+        is_direct: whether it measures a cause itself, not an effect that other causes may have,
+            too: then its finding counts in full, as that of an identity does.
         severity: what it means to be beyond the limit. `finding`: something is wrong. `warning`:
             look at this, healthy runs may show it, too. `remark`: a fact about the task or its
             progress, which counts for the causes and is not a sign of a mistake by itself.

@@ -121,7 +121,7 @@ class Diagnosis(NamedTuple):
 
     @property
     def _what_lacks(self) -> str:
-        """Why so little can be said, to be put after that."""
+        """What is missing, as the end of the sentence about too little; empty if it is unknown."""
         rows = max((len(one.x) for one in self.log.signals.values()), default=0)
         if 0 < rows < FEWEST:
             return f": {plural(rows, 'row')}, and at least {FEWEST} are needed"
@@ -181,7 +181,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
 
 
 def _without_repetition(measured: Sequence[Measured]) -> list[Measured]:
-    """Return what counts: of two checks that say the same, the more certain one."""
+    """Return the measured checks without findings that a stronger check has made, too."""
     found = {one.check.id for one in measured if one.is_found}
     return [one for one in measured if not one.is_found or not found & {*one.check.superseded_by}]
 
@@ -215,8 +215,9 @@ def rank(measured: Sequence[Measured], log: Log) -> list[Ranked]:
     P(c) is the share that `priors` gives. P(check i | c) is what the check states for the cause if
     it found something, or 1 minus that; a check that does not name the cause finds something by
     chance, and a remark as often as in healthy runs. τ_i is `TRUST`, times `SILENT` if the check
-    found nothing and is not conclusive: many signs of a cause are there only sometimes. A setting
-    that is not absurd says nothing: usual learning rates can be too large for a task.
+    found nothing and is not conclusive: many signs of a cause are there only sometimes. A check of
+    a setting that found nothing is left out: even a usual learning rate can be too large for a
+    task.
     """
     possible = [cause for cause in CAUSES if cause.is_possible(log)]
     weights = np.log(priors(possible, log.expected))

@@ -93,9 +93,10 @@ class Watch:
 
 
 def going_on(log: Log) -> Log:
-    """Return a log for a look while its training goes on.
+    """Return a log for a look while the algorithm still trains.
 
-    Without planned env steps it has no end, so that no check takes what is logged for all of it.
+    If the planned env steps are unknown, they are set to infinity, so that no check takes the part
+    that is logged for the whole.
     """
     return log if log.planned > 0 else replace(log, planned=math.inf)
 

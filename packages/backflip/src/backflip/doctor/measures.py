@@ -19,9 +19,10 @@ Combine = Callable[[Values, Values], Values]
 def smoothed(log: Log, signal: Signal, share: float = WINDOW) -> Running:
     """Return medians of the newest `share` of all points, at least of `LEAST_WINDOW` points.
 
-    All points are those that the budget will have: a median is the same while a training runs and
-    after it. NaNs are left out. There is no value before the first window is full. Windows of many
-    points overlap by nine tenths: some 500 medians are enough.
+    `share` refers to the points that the log will have at the end of the budget, so that a median
+    is the same during training and after it. NaNs are left out. There is no value before the first
+    window is full. Windows of many points overlap by nine tenths, since some 500 medians are
+    enough.
     """
     known = np.isfinite(signal.y)
     x, y = signal.x[known], signal.y[known]
@@ -34,7 +35,7 @@ def smoothed(log: Log, signal: Signal, share: float = WINDOW) -> Running:
 
 
 def least_size(y: Values, share: float = VANISHED) -> Values:
-    """Return a share of the largest |y| so far, the least size that values are compared with.
+    """Return the smallest size that values are compared with: a share of the largest |y| so far.
 
     Rewards vanish where a policy learns to avoid all costs. Errors of the values do not, and a
     replay keeps the rows of older policies.
@@ -51,7 +52,7 @@ def window_of(log: Log, signal: Signal, share: float) -> int:
 def expected_points(log: Log, x: Values) -> float:
     """Return how many points there will be at the end of the budget, at the rate until now.
 
-    Without an end, the points until now.
+    If the budget has no end, it is the number of points until now.
     """
     more = log.budget / log.end if log.end > 0 and math.isfinite(log.budget) else 1.0
     return len(x) * max(1.0, more)
@@ -75,7 +76,7 @@ def largest(running: Running) -> Running:
 
 
 def at_the_end(found: Running) -> Running:
-    """Return the last value at all env steps: what is small at first may be large later."""
+    """Return the last value for every env step: what is small at first may become large."""
     return found._replace(value=np.full(len(found.x), found.value[-1] if len(found.x) else 0.0))
 
 

@@ -38,7 +38,9 @@ def page(diagnoses: Sequence[Diagnosis]) -> str:
 
 
 def content(diagnoses: Sequence[Diagnosis], draw: Draw) -> str:
-    """Return the content of a page: of several, a line for each, and then the worst in full.
+    """Return the content of a page.
+
+    Of several diagnoses, each gets a line, and the worst one is shown in full.
 
     Args:
         diagnoses: the diagnoses.

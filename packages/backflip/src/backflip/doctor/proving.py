@@ -191,10 +191,12 @@ def probe_of(run: Run) -> Probe | None:
 
 
 def gain_of(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return by how many of the larger deviation of the seeds the mean rises.
+    """Return the rise of the mean return in standard deviations.
 
-    Infinity if a change turns returns that are not finite into finite ones, and minus infinity if
-    it does not.
+        (mean(after) - mean(before)) / max(std(before), std(after))
+
+    std is taken over seeds. Infinity if a change turns returns that are not finite into finite
+    ones, and minus infinity if it does not.
     """
     one, other = np.asarray(before, np.float64), np.asarray(after, np.float64)
     if not (np.isfinite(one).all() and np.isfinite(other).all()):

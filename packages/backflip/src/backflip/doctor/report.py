@@ -43,7 +43,7 @@ _ASKED = (
 
 
 def all_in_words(diagnoses: Sequence[Diagnosis]) -> str:
-    """Return diagnoses as text: of several, a line for each, and then the worst one."""
+    """Return diagnoses as text: a line for each if there are several, then the worst in full."""
     if len(diagnoses) == 1:
         return in_words(diagnoses[0])
     found = sum(bool(one.findings) for one in diagnoses)
@@ -65,7 +65,7 @@ def in_words(diagnosis: Diagnosis) -> str:
 
 
 def _setting(value: object) -> str:
-    """Return a setting in words: of a float of 32 bits, no digits that it does not have."""
+    """Return a setting in words; a float with the digits that 32 bits can hold."""
     return number(value) if isinstance(value, float) else str(value)
 
 

@@ -17,7 +17,7 @@ TAB = RunTab("doctor", "Doctor", "backflip.doctor.run_tab")
 
 
 def make(request: Mapping[str, Any], _: Say) -> Answer:
-    """Return the diagnoses of a run, of each seed one, as HTML."""
+    """Return the diagnoses of a run as HTML, one for each seed."""
     logs = logs_of_run(open_run(Path(request["folder"])))
     made = content([diagnose(log) for log in logs], _figures)
     return Answer({}, made.encode("utf-8", "replace"))

@@ -39,9 +39,9 @@ def check_against(config: Settings, spec: EnvSpec) -> None:
 
 
 def with_schedules_of(config: Settings, updates: int) -> Settings:
-    """Return the settings with schedules that end after so many updates.
+    """Return the settings with schedules that end after `updates` updates.
 
-    All else that depends on `env_steps` does not belong to an algorithm without a replay.
+    It changes `env_steps`, on which nothing else depends in an algorithm without a replay.
     """
     if updates == config.updates:
         return config

@@ -1,11 +1,12 @@
 """Chooses the clips of a record from which queries are made.
 
-Most are uniform over the record. With `early_share`, some are early: the logarithm of their age is
-uniform, so that how episodes begin is seen as often as the rest. A robot that falls after 20 of
-1,000 env steps stands in one uniform clip of fifty, and a reward learned from those hardly minds
-the fall. Others are of what is rare: the ends of episodes always, and other rare behaviour while
-most answers are ties. A pendulum that falls in ten of 1,000 env steps and then hangs shows
-its fall in one clip of a hundred; all other pairs are ties and say nothing.
+Most clips are uniform over the record. With `early_share`, some are early: the logarithm of their
+age is uniform, so that how episodes begin is seen as often as the rest. If a robot falls after 20
+of 1,000 env steps, only one uniform clip in fifty shows it standing. A reward learned from such
+clips gives the fall almost no weight. Some clips show rare behaviour: always the ends of episodes,
+and other rare behaviour while most answers are ties. If a pendulum falls in ten of 1,000 env steps
+and then hangs, one clip of a hundred shows its fall; all other pairs are ties and say nothing about
+the task.
 """
 
 from collections.abc import Sequence
@@ -176,7 +177,7 @@ def uniform_in_log(
 ) -> Int[np.ndarray, " found"]:
     """Return the places of at most `count` ages t, drawn with weights 1 / (1 + t), in random order.
 
-    If all ages are as frequent, log(1 + t) is uniform among the first that are drawn.
+    If all ages are equally frequent, log(1 + t) is uniform among the clips that are drawn first.
 
     Source: Efraimidis & Spirakis 2006, "Weighted random sampling with a reservoir".
     """

@@ -3,9 +3,9 @@
 The child has its parent's configuration with a larger budget, and starts from the parent's whole
 checkpoint: networks, optimizers, statistics, replay, reward model, random keys. The checkpoint is
 copied into the child's folder before the child exists as a run, so a child never needs its parent
-again. Updates and env steps are counted on from those of the parent, so that every schedule goes on
-as that of one run with both budgets: a learning rate that ended at 0 rises to the share of the
-updates that is to come, and falls to its end again.
+again. Updates and env steps continue from those of the parent, so every schedule is that of one run
+with both budgets. A learning rate that ended at 0 rises to the share of all updates that remain,
+and falls to its end again.
 """
 
 import hashlib

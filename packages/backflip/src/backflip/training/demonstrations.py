@@ -3,10 +3,10 @@
 Source: Ibarz et al. 2018, arXiv:1811.06521, section 2 (automatic labels). There the other clips are
 of the initial policy only; here also of later ones, fewer with time.
 
-Each round of queries adds labels of its own, for `demonstration_share` as many as it has queries.
-So at the default, .25, at most one label in five is made in this way. An agent that has become as
-good as the demonstration is wrongly called worse in half of them: one label in ten, which is what a
-reward model allows for (the share of random answers).
+Each round adds `demonstration_share` labels from demonstrations for each of its queries. With the
+default, .25, at most one label in five is made in this way. Once the agent is as good as the
+demonstration, half of these labels are wrong: one label in ten, which is the share of random
+answers that a reward model allows for.
 """
 
 from collections.abc import Sequence

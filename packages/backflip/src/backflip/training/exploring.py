@@ -1,8 +1,8 @@
 """Seeds of a run of `teach` whose labels say nothing yet, which learn to explore.
 
 A seed explores before its first labels, if the run pretrains, and while all its answers are ties.
-Which seeds do so is data: programs in which no seed explores are the same as without exploring, to
-the bit.
+Which seeds explore is an input of the compiled program. In phases in which no seed explores, a
+program without exploring runs, so that its results are the same to the bit.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Exploring:
         self.now = [before_labels] * len(seeds)
 
     def follow(self, comparisons: Sequence[Sequence[LabelledComparison]]) -> None:
-        """Explore, from now on, for the seeds whose labels are all ties, or that have none."""
+        """Let the seeds explore, from now on, that have no labels or whose labels are all ties."""
         self.now = [all(one.left_preferred == TIE for one in of_seed) for of_seed in comparisons]
 
     def parameters(self, reward: Any) -> MayExplore:
@@ -63,9 +63,9 @@ class Exploring:
     def restarted(self, learners: Learner, before: Sequence[bool]) -> Learner:
         """Return the learners, with new networks for the seeds that have just ended exploring.
 
-        Only with a replay, which is kept, as is the place in schedules: action values learned from
-        another reward are far off, and come down slowly. On-policy algorithms correct their values
-        with every rollout.
+        Only algorithms with a replay get new networks: action values that were learned from another
+        reward are far off, and change slowly. The replay and the place in the schedules are kept.
+        On-policy algorithms correct their values with every rollout.
 
         Args:
             learners: of all seeds.

@@ -21,7 +21,7 @@ from backflip.training.teach_config import TeachConfig
 
 @final
 class PhasePrograms:
-    """Trains for a phase on the learned reward, or also on that of exploring if a seed explores.
+    """Trains for a phase: seeds that explore on the exploration reward, others on the learned one.
 
     Args:
         driver: of the environment and the algorithm.

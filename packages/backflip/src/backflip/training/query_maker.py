@@ -233,7 +233,7 @@ class QueryMaker:
         return clips, np.array([*found.begins, *unknown]), len(found.clips)
 
     def _too_short(self, longest: int | None) -> str:
-        """Return why there is nothing to ask about: found when the run has already begun.
+        """Return the message for a run that has begun and finds nothing to ask about.
 
         Args:
             longest: env steps of the longest clips that fit into random episodes, if known.
@@ -246,7 +246,7 @@ class QueryMaker:
         return f"{why}: start a new run with --set clip_length={shorter}"
 
     def _say_no_clips(self, env_steps: int) -> None:
-        """Say once that there are no clips of the agent, whose record has so many env steps."""
+        """Say once that no clip of the agent fits into its record of `env_steps` env steps."""
         if self._said_no_clips:
             return
         self._said_no_clips, length = True, self._config.clip_length

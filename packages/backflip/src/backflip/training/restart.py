@@ -86,7 +86,7 @@ def _mixed(learned: Any, fresh: Any, keeps: float) -> Any:
 
 
 def in_schedules_of(learned: Any, fresh: Any) -> Any:
-    """Return fresh states at the place of others in their schedules, if there are any."""
+    """Return fresh states at the place of learned ones in their schedules, if there are any."""
     if "updates" not in fresh._fields:
         return fresh
     return fresh._replace(updates=np.asarray(learned.updates))

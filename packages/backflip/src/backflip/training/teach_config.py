@@ -55,7 +55,9 @@ class TeachConfig:
         clips_at_once: clips in a set.
         queries: how pairs of clips are chosen: `disagreement` of the ensemble, expected
             `information` of the answers, `coverage` of the reward model's features, or `uniform`.
-        stages: pairs are of one of so many equal parts of an episode; 1 compares any clips.
+        stages: clips are sorted by the env step of their episode at which they begin, and divided
+            into this many groups of about equal size; both clips of a pair come from one group. 1
+            allows any pair.
         pretrain_env_steps: env steps of learning to explore before the first queries, whose clips
             are then of this behaviour, too. Random env steps before learning come on top.
         recent_share: share of each minibatch of a replay from the newest env steps only.

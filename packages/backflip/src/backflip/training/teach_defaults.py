@@ -102,10 +102,10 @@ class Defaults(NamedTuple):
     """The default settings for a kind of environment.
 
     Attributes:
-        ppo: of PPO.
-        teaching: of teaching with PPO.
-        without_ppo: what other algorithms change in those of teaching.
-        with_replay: what other algorithms with a replay change, too.
+        ppo: settings of PPO itself.
+        teaching: settings of teaching with PPO.
+        without_ppo: changes to `teaching` for all other algorithms.
+        with_replay: further changes for other algorithms that have a replay.
     """
 
     ppo: Mapping[str, Any]
@@ -127,9 +127,8 @@ DEFAULTS: Mapping[Kind, Defaults] = {
 def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return default settings of an algorithm and of `TeachConfig` for an environment.
 
-    PPO has its own defaults for teaching, but for grids. What is not here, and all of other
-    algorithms, is filled in by `backflip.training.build` with the defaults of `train`. A clip is no
-    longer than an episode.
+    Only PPO has other settings while it is taught, except on grids. `backflip.training.build` fills
+    in all that are missing with the defaults of `train`. A clip is no longer than an episode.
     """
     learning, teaching = _of_kind(algorithm, spec)
     usual, limit = teaching.get("clip_length", TeachConfig.clip_length), spec.max_episode_steps
@@ -161,7 +160,7 @@ def _kind_of(spec: EnvSpec) -> Kind:
 
 
 def clip_rollouts(own: Settings, spec: EnvSpec, config: TeachConfig) -> int:
-    """Return the default of `clip_rollouts`: as many as have the env steps that clips need."""
+    """Return the default of `clip_rollouts`: enough rollouts for the env steps that clips need."""
     env_steps = PIXEL_CLIP_STEPS if spec.is_pixels else VECTOR_CLIP_STEPS
     each = min(own.num_envs, config.clip_envs) * own.rollout_length
     needed = -(-config.clip_env_steps(own.num_envs) // own.rollout_length)

@@ -37,9 +37,10 @@ def can_ask(run: Run) -> bool:
 def more_budget(
     parent: Run, own: Settings, before: Before, labels: int | None, env_steps: int | None
 ) -> MoreBudget:
-    """Return the budget of a child; without `env_steps`, as many for each label as so far.
+    """Return the budget of a child.
 
-    A few labels get as many env steps as their queries need.
+    Without `env_steps`, each new label gets as many env steps as each label so far. A small number
+    of labels gets at least the env steps that its queries need.
 
     Args:
         parent: a run of `teach`.

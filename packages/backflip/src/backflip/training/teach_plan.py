@@ -57,7 +57,8 @@ class TeachPlan:
 
         Args:
             number: the number of phases.
-            wanted: queries of each seed; those of the last rounds come sooner.
+            wanted: queries of each seed in this round; later rounds, the last ones first, get
+                fewer.
             asked: those that a stopped process made, with the fresh pairs that it had not made yet.
             unit: queries that are asked together.
         """
@@ -106,8 +107,9 @@ def _due(
 ) -> Due:
     """Return the queries of each round.
 
-    A child begins with a phase of learning, whose clips its first queries are about, and with the
-    open queries of its parent. So does, without such queries, a run that explores first.
+    A child run first learns for one phase; its first queries show clips of that phase. It also
+    inherits the open queries of its parent. A run that explores first also learns for one phase
+    before its first queries, but inherits none.
     """
     count = config.labels - labels_given
     if before.updates:

@@ -431,7 +431,7 @@ class TeachRun:
             self.answers.set_status("drawing", episode=episode, episode_env_steps=env_steps)
 
     def _ask_sooner(self, number: int) -> None:
-        """Let the queries after `number` phases be more if people would wait for the next ones."""
+        """Move later queries to the round after `number` phases if people would wait for them."""
         wanted = -(-self.answers.queries_wanted() // len(self.seeds))
         self._plan_round(number, wanted, max(self._begun(seed, number) for seed in self.seeds))
 

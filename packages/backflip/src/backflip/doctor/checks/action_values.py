@@ -46,11 +46,12 @@ def _beyond_bound(log: Log) -> Running | None:
 
 
 def _loss_beyond_returns(log: Log) -> Running | None:
-    """Return the error of a loss over the largest |return|; not of learned rewards.
+    """Return the error of a loss divided by the largest |return|; None for learned rewards.
 
-    It is the root of a squared error; that of a Huber loss is at least the loss. A value of 0
-    everywhere is wrong by about a return, so that sound errors are smaller. Where rewards are rare,
-    the first returns are nearly 0, so that those of the whole log count.
+    The error is the root of a squared error; for a Huber loss, it is the loss itself if that is
+    larger. Predicting 0 everywhere gives an error of about one return, so a sound error is smaller.
+    Early returns are near 0 where rewards are rare; therefore the largest return of the whole log
+    is used.
     """
     returns = largest_return(log)
     if log.teaches or not returns:
@@ -70,7 +71,8 @@ def _targets_wrong(log: Log) -> Running | None:
 def _target_still(log: Log) -> Running | None:
     """Return the longest time so far without a movement of the target network.
 
-    In intervals of its setting, or of the log where that is longer.
+    The unit is the interval that the setting gives, or that between two points of the log if it is
+    longer.
     """
     moved = log.signals["target_update_ratio"]
     known = np.isfinite(moved.y)
@@ -96,7 +98,7 @@ def _error(log: Log) -> Running | None:
 def _learns_late(log: Log) -> Running | None:
     """Return the share of the budget so far without a gradient step.
 
-    Only of Stable-Baselines3, which logs a loss and the learning rate with each update.
+    Only for logs of Stable-Baselines3, which contain a loss and the learning rate of each update.
     """
     if log.library != "sb3" or log.algorithm not in OFF_POLICY:
         return None
@@ -108,7 +110,7 @@ def _learns_late(log: Log) -> Running | None:
 def _policy_learns_late(log: Log) -> Running | None:
     """Return the share of the budget in which action values were learned and no policy was.
 
-    Only of Stable-Baselines3's own log, which has a loss of the policy from its first update on.
+    Only for Stable-Baselines3's own log, which has a loss of the policy from its first update on.
     """
     is_own = log.library == "sb3" and not log.has("td_error_abs_mean")
     if not is_own or log.algorithm not in LEARNS_POLICY:
@@ -145,7 +147,7 @@ def _epsilon_rises(log: Log) -> Running | None:
 
 
 def _epsilon_late(log: Log) -> Running | None:
-    """Return the smallest ε so far; nothing of a run that ends before it learns (Q-NOSTART)."""
+    """Return the smallest ε so far; None for a run that ends before it learns (Q-NOSTART)."""
     found = log.signals["epsilon"]
     if (log.setting("learning_starts") or 0.0) >= log.budget:
         return None
@@ -167,9 +169,9 @@ def _temperature_low(log: Log) -> Running | None:
 
 
 def _saturated(log: Log) -> Running | None:
-    """Return the largest share that was never below for a fifth of the budget.
+    """Return the largest share of actions at a bound that lasted for a fifth of the budget.
 
-    Policies of healthy runs are at their bounds early, and come back.
+    Policies of healthy runs choose the bounds early, and leave them again.
     """
     found = smoothed(log, log.signals["action_saturation"])
     width = int(np.searchsorted(found.x, STAYS * log.budget))

@@ -22,9 +22,9 @@ _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
 
 def _variance_unexplained(log: Log) -> Running | None:
-    """Return the largest explained variance so far; if it reaches the limit, the last one alone.
+    """Return the largest explained variance so far; once it reaches the limit, only the last value.
 
-    Otherwise a training whose values began to explain returns late would be judged by the time
+    Otherwise training whose values began to explain returns late would be judged by the time
     before.
     """
     found = or_none(after(log, LATE, largest(smoothed(log, log.signals["explained_variance"]))))
@@ -32,14 +32,14 @@ def _variance_unexplained(log: Log) -> Running | None:
 
 
 def _until_reached(found: Running, limit: float) -> Running:
-    """Return what was found; once the limit was reached, the last value alone."""
+    """Return what was found, but only its last value if that reaches the limit."""
     if found.value[-1] < limit:
         return found
     return Running(found.x[-1:], found.value[-1:])
 
 
 def _explained_size(log: Log) -> Running | None:
-    """Return the largest median of |explained variance| so far; once at the limit, the last alone.
+    """Return the largest median of |explained variance| so far; at the limit, only the last value.
 
     Values V(s) = c have 1 - Var[G - c] / Var[G] = 0, but for rounding.
     """

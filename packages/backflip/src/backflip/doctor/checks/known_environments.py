@@ -34,7 +34,10 @@ def _outside(log: Log) -> Running | None:
 
 
 def _not_negated(log: Log) -> Running | None:
-    """Return the largest distance of the reward of an env step from minus the environment's."""
+    """Return the largest |R / L + r| so far, with r the environment's reward of each env step.
+
+    It is about 0 where all rewards have the opposite sign.
+    """
     known = possible_returns(log)
     if known is None or known.each is None:
         return None

@@ -17,9 +17,9 @@ _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
 def speed(log: Log) -> Signal | None:
     """Return env steps per second, over about a fiftieth of the log; None without times.
 
-    Windows are equal in env steps. Where each point is an episode, early ones are short, and an
-    update is a pause between two of them: there a window is a twentieth of the log, so that each
-    one has such pauses in it.
+    All windows have about the same number of env steps. In a monitor file each point is an episode.
+    Early episodes are short, and the pause for an update lies between two of them. Windows of such
+    a log are therefore a twentieth of it, so that each contains such pauses.
     """
     if log.has("env_steps_per_second"):
         return log.signals["env_steps_per_second"]
@@ -66,10 +66,11 @@ def _at(x: Values, signal: Signal) -> Values:
 
 
 def lost(log: Log, found: Signal | None) -> Running | None:
-    """Return the share of the early speed that is lost from an env step on, and does not come back.
+    """Return, for each env step, the smallest loss of speed from there to the end.
 
-    The speed is that of medians of a tenth of all points. A cost that grows with time does not
-    become less; a program beside may end. The last tenth of the budget cannot tell yet.
+    It is a share of the early speed. Speeds are medians of windows of a tenth of all points. A
+    slow-down counts only if it lasts to the end: a growing cost lasts, another program on the
+    machine ends. The last tenth of the budget is not judged, since a slow-down there may still end.
     """
     if found is None or len(found.x) < 20:
         return None
@@ -84,7 +85,10 @@ def lost(log: Log, found: Signal | None) -> Running | None:
 
 
 def _slows_down(log: Log) -> Running | None:
-    """Return what is lost of the speed while the algorithm learns: to fill a replay is faster."""
+    """Return the share of the early speed that is lost while the algorithm learns.
+
+    Env steps before learning are left out: they only fill the replay, which is faster.
+    """
     found = own_speed(log)
     if found is not None and log.has("q_loss"):
         loss = log.signals["q_loss"]
@@ -94,10 +98,12 @@ def _slows_down(log: Log) -> Running | None:
 
 
 def _memory_grows(log: Log) -> Running | None:
-    """Return the growth of the memory since the middle of the budget, over the memory then.
+    """Return how much memory has grown since the middle of the budget, as a share of it then.
 
-    It counts as three times that of the third of the time in which it is smallest: memory that
-    grows only once, as when a program is compiled, does not keep growing.
+        g = 3 min(growth in the first, second and last third of this time)
+
+    Steady growth gives the total growth. Memory that grows once, as when a program is compiled,
+    gives about 0.
     """
     name = "memory_mib" if log.has("memory_mib") else "memory_bytes"
     if not log.has(name):
@@ -225,7 +231,8 @@ CHECKS = (
         needs=(),
         bad_side="above",
         limit_from="convention",
-        explanation="Something is kept that should be dropped; long runs end by it.",
+        explanation="The program keeps data that it no longer needs. A long run will run out of "
+        "memory.",
         causes={"machine": 0.9},
         source="Stable-Baselines3 issue 1966; stable-baselines issue 1099",
         limit=0.3,
@@ -239,8 +246,8 @@ CHECKS = (
         needs=(SAVED,),
         bad_side="above",
         limit_from="convention",
-        explanation="To go on with the training needs them; to act, to share or to keep the policy "
-        "does not.",
+        explanation="The states of optimisers and replays are needed to continue training, not to "
+        "use or share the policy.",
         causes={"machine": 0.3},
         source="Stable-Baselines3's archives hold Adam's two moments, twice the size of the policy",
         limit=100.0,

@@ -57,10 +57,10 @@ _TOO_LARGE = {"steps-too-large": 0.7, "reward-scale": 0.4, "value-targets": 0.3}
 
 
 def _not_finite(log: Log) -> Running | None:
-    """Return the number of signals so far with a value that is not a number, or infinite.
+    """Return the number of signals so far with a value that is NaN or infinite.
 
-    NaNs before the first number stand for a value that there is not yet. They count if no number
-    follows in the first 20 % of the budget. Series of unknown names count if they end so.
+    NaNs before the first number mean that there is no value yet. They count if there is still no
+    number after 20 % of the budget. Series with unknown names count if they end in NaN or infinity.
     """
     returns = RETURNS if log.library in LOG_FINITE_RETURNS else ()
     found = [
@@ -81,7 +81,10 @@ def _not_finite(log: Log) -> Running | None:
 
 
 def _broken(y: Values, begins: bool) -> Bool[np.ndarray, " n"]:
-    """Return where values are not finite, but for NaNs before a number, or while a run begins."""
+    """Return where values are not finite.
+
+    NaNs before the first number do not count if a number follows, or while a run begins.
+    """
     begun = np.maximum.accumulate(np.isfinite(y))
     waits = np.isnan(y) & ~begun & (begun[-1:] | begins)
     return ~np.isfinite(y) & ~waits
@@ -135,7 +138,7 @@ def _share_of_update(log: Log, name: str) -> Running | None:
 
 
 def _rate_zero(log: Log) -> Running | None:
-    """Return the largest learning rate from an env step on, for steps before 90 % of the budget.
+    """Return, for env steps before 90 % of the budget, the largest learning rate from there on.
 
     A rate of 0 with which a warm-up begins does not count.
     """
@@ -147,7 +150,7 @@ def _rate_zero(log: Log) -> Running | None:
 
 
 def _rate_high(log: Log) -> Running | None:
-    """Return the largest learning rate; None if nothing says that a network learns with it."""
+    """Return the largest learning rate; None if it is unknown whether a network learns with it."""
     if log.algorithm is None and not log.has_any(*ALWAYS_FINITE):
         return None
     found = log.signals["learning_rate"]

@@ -15,9 +15,9 @@ BY_CHANCE = 1e-3  # in all estimates of a run together
 
 
 def _no_effect(log: Log) -> Running | None:
-    """Return the least probability so far times the number of estimates (Bonferroni).
+    """Return the smallest p-value so far times the number of estimates (Bonferroni).
 
-    An effect that is seen later, when the agent knows more, also counts for the time before.
+    An effect that is found later, when the agent knows more, counts for the env steps before, too.
     """
     found = log.signals["action_effect_p"]
     known = np.isfinite(found.y)
@@ -28,7 +28,7 @@ def _no_effect(log: Log) -> Running | None:
 
 
 def _other_actions(log: Log) -> Running | None:
-    """Return the mean match so far in units of its standard error; the least of all times."""
+    """Return the smallest mean match so far, in units of its standard error."""
     found = log.signals["action_match"]
     known = np.isfinite(found.y)
     x, y = found.x[known], found.y[known]

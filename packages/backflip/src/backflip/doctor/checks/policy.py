@@ -46,7 +46,7 @@ def _stays_random(log: Log) -> Running | None:
 
 
 def _starts_decided(log: Log) -> Running | None:
-    """Return the share of the first update, for as long as it is the newest."""
+    """Return the entropy of the first update as a share of the largest; None if it is missing."""
     share = entropy_share(log)
     if share is None or len(share.x) < 2 or share.x[0] > 0.05 * log.budget:
         return None
@@ -66,9 +66,9 @@ def _collapse(log: Log) -> Running | None:
 
 
 def _decides_unproven(log: Log) -> Running | None:
-    """Return the best rise of the return, from a while after the entropy fell below `DECIDED`.
+    """Return the best rise of the return, from `WAIT` after the entropy fell below `DECIDED`.
 
-    A policy that was sure of its actions from the start was trained before.
+    None for a policy that was sure of its actions from the start: it was trained before.
     """
     share, rise = entropy_share(log), best_rise(log)
     if share is None or rise is None:
@@ -90,8 +90,8 @@ def _entropy_rises(log: Log) -> Running | None:
 def _entropy_falls(log: Log) -> Running | None:
     """Return the fall of the entropy of continuous actions in the first half of the budget.
 
-    It is that of one action dimension. Their number is taken from the first entropy, which is 1.42
-    for each dimension with a deviation of 1.
+    It is divided by the number of action dimensions. That number is estimated from the first
+    entropy, which is 1.42 nats for each dimension with a standard deviation of 1.
     """
     if entropy_share(log) is not None:
         return None
@@ -116,7 +116,7 @@ def _kl_low(log: Log) -> Running | None:
 
 
 def _kl_negative(log: Log) -> Running | None:
-    """Return the smallest KL divergence; None if a program is unknown: its estimate may be k1.
+    """Return the smallest KL divergence; None for an unknown program, whose estimate may be k1.
 
     The mean of log π_old - log π, k1, is negative now and then without a mistake.
     """

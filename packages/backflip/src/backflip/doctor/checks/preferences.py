@@ -37,7 +37,10 @@ def _gap(log: Log) -> Running | None:
 
 
 def _ties(log: Log) -> Running | None:
-    """Return the share of decided answers, of enough answers, or if some answers are all ties."""
+    """Return the share of answers that are not ties.
+
+    It is known from `ENOUGH` answers on, or from `ENOUGH_TIES` on if all are ties.
+    """
     labels, ties = log.signals["reward_model_labels"], log.signals["reward_model_ties"]
 
     def decided(ties: Values, count: Values) -> Values:

@@ -30,9 +30,9 @@ _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 
 
 def _lost(log: Log) -> Running | None:
-    """Return how much of the rise of the return is lost again, over a tenth of the budget.
+    """Return the share of the rise of the return that was lost again for a tenth of the budget.
 
-    Rise and fall are those of medians. A rise of less than `REAL` times the noise is none.
+    Rise and fall are computed from medians. A rise below `REAL` times the noise does not count.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.05)
@@ -48,13 +48,16 @@ def _lost(log: Log) -> Running | None:
 
 
 def _falls(log: Log) -> Running | None:
-    """Return the largest part of the rise of the return that was lost so far."""
+    """Return the largest share of the rise of the return that was lost so far."""
     lost = _lost(log)
     return lost and or_none(largest(lost))
 
 
 def _ends_low(log: Log) -> Running | None:
-    """Return the part of the rise of the return that is lost from an env step on, to the end."""
+    """Return, for each env step, the smallest loss of return from there to the end.
+
+    It is a share of the rise of the return.
+    """
     lost = _lost(log)
     if lost is None or lost.x[-1] < NEAR_THE_END * log.budget:
         return None
@@ -62,11 +65,12 @@ def _ends_low(log: Log) -> Running | None:
 
 
 def best_rise(log: Log) -> Running | None:
-    """Return the best rise of the return over its first values, in its noise.
+    """Return the largest rise of the return above its first values, divided by its noise.
 
-    At least in the error of two means of few episodes, as the best of many such means lies above
-    the first. It is that of the whole log at every env step: a run that learns late is judged by
-    where it ends. None if there are fewer than ten values.
+    The noise is at least the standard error of the difference of two means of a few episodes, since
+    the best of many such means is above the first by chance. Every env step gets the value of the
+    whole log, so that a run that learns late is not judged by its beginning. None if there are
+    fewer than ten values.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.05)
@@ -84,9 +88,10 @@ def _no_progress(log: Log) -> Running | None:
 
 
 def _worse_than_start(log: Log) -> Running | None:
-    """Return how far the return lies below its first values, in its noise.
+    """Return how far the return lies below its first values, divided by its noise.
 
-    At least in the error of the first values and of the late ones, which are means of few episodes.
+    The noise is at least the standard error of the difference between the first values and the late
+    ones, which are means of a few episodes.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.1)
@@ -102,7 +107,7 @@ def _worse_than_start(log: Log) -> Running | None:
 def _first(log: Log, signal: Signal) -> float:
     """Return the return of the untrained policy: the median of the first values.
 
-    Where values are means of the last episodes, the first of them are means of too few.
+    If values are means of the last episodes, the earliest are left out: they are means of too few.
     """
     known = signal.y[np.isfinite(signal.y)]
     begin = overlap(log, signal)
@@ -110,13 +115,14 @@ def _first(log: Log, signal: Signal) -> float:
 
 
 def _evaluated(log: Log) -> Running | None:
-    """Return the share of the rise of the training's return that evaluations show.
+    """Return the share of the rise of the training return that evaluations show.
 
         median over the last k evaluations u of (E(u) - R_0) / (R(u) - R_0)
 
-    E is the return of evaluations, R that of the training, R_0 its first values. u are the
-    evaluations at which the training has most of its rise, and k is half of their number, at least
-    five: means of the last episodes follow a collapse late. None if there are fewer.
+    E is the return of evaluations, R that of training, R_0 its first values. Only evaluations count
+    at which the training return has at least half of its largest rise. k is half of their number,
+    at least five, since means of the last episodes show a collapse later than evaluations do. None
+    if there are fewer than five.
     """
     trained, evaluated = log.signals["episode_return_mean"], log.signals["evaluation_return"]
     found = smoothed(log, trained, 0.05)
@@ -137,7 +143,7 @@ def _evaluated(log: Log) -> Running | None:
 
 
 def _returns_equal(log: Log) -> Running | None:
-    """Return the spread of all returns over their size."""
+    """Return the range of all returns divided by the largest |return|."""
     found = log.signals["episode_return_mean"]
     known = np.isfinite(found.y)
     x, y = found.x[known], found.y[known]
@@ -156,7 +162,7 @@ def _no_episode(log: Log) -> Running | None:
 
 
 def _late_episode(log: Log) -> Running | None:
-    """Return the env steps so far without the end of an episode, over the budget, of this log."""
+    """Return the share of the budget of this log before an episode ends; 0 after the first end."""
     found = log.signals["episodes"]
     count = np.cumsum(np.nan_to_num(found.y))
     budget = max(log.budget - log.began_at, 1.0)
@@ -165,7 +171,10 @@ def _late_episode(log: Log) -> Running | None:
 
 
 def _length_constant(log: Log) -> Running | None:
-    """Return the spread of the lengths so far over their size, of episodes below any limit."""
+    """Return the range of the episode lengths so far divided by the largest.
+
+    None if the limit of env steps is unknown, or an episode has reached it.
+    """
     least, most = log.signals["episode_length_min"], log.signals["episode_length_max"]
     limit = log.setting("max_episode_steps")
     least = least._replace(y=np.fmin.accumulate(least.y))

@@ -30,9 +30,10 @@ def _per_step(log: Log) -> Signal:
 def _other_sign(log: Log) -> Running | None:
     """Return the share of updates so far at which mean reward and true reward differ in sign.
 
-    Both are means per env step since the start: an episode ends updates after its rewards. A replay
-    holds rows of older policies, so that its mean may have any sign that the true reward had until
-    then: with one, updates count only as long as that was the same sign.
+    Both are means per env step since the start, because an episode may end several updates after
+    its rewards. A replay holds rows of older policies, so its mean may have any sign that the true
+    reward has had. Algorithms with a replay are therefore judged only until the true reward changes
+    its sign.
     """
     if log.teaches:
         return None
@@ -56,9 +57,10 @@ def _had_one_sign(running: Running, x: Values) -> Bool[np.ndarray, " n"]:
 
 
 def _true_mean(log: Log) -> Signal:
-    """Return the return of all episodes so far over their length, where an episode ended.
+    """Return the mean true reward of an env step: the returns so far divided by the lengths so far.
 
-    Without the number of episodes, all updates count alike.
+    Values exist where an episode ended. If the number of episodes is not logged, all updates have
+    the same weight.
     """
     returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
     if log.has("episodes"):
@@ -86,10 +88,10 @@ def _is_large(values: Values) -> Bool[np.ndarray, " n"]:
 
 
 def _unrelated(log: Log) -> Running | None:
-    """Return the rank correlation of mean rewards with true rewards per env step, over updates.
+    """Return the rank correlation of mean rewards with true rewards per env step, of all updates.
 
-    Nothing where rewards are divided by a running deviation, or may be: that grows while returns
-    do, so that the mean falls while the true reward rises.
+    None if rewards are, or may be, divided by a running standard deviation: it grows with the
+    returns, so that the mean falls while the true reward rises.
     """
     if log.teaches or log.settings.get("normalize_rewards", log.library != "backflip"):
         return None

@@ -1,6 +1,6 @@
 """Checks of what the program was told to do: settings beyond all that are known to learn.
 
-They see a cause itself, not its effects, so that they count in full for it.
+They measure a cause itself and not its effects, so their findings count in full for it.
 """
 
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def _horizon(log: Log) -> Running | None:
 
 
 def _replay_small(log: Log) -> Running | None:
-    """Return the rows of the replay, if the run makes ten times as many env steps."""
+    """Return the rows of the replay, if the run makes more than ten times as many env steps."""
     rows = log.setting("buffer_size")
     return None if rows is None or not log.planned > 10 * rows else _from_start(rows)
 

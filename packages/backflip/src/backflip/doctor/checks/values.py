@@ -41,9 +41,10 @@ def _advantages_zero(log: Log) -> Running | None:
 
 
 def _wrong_sign(log: Log) -> Running | None:
-    """Return how far values lie on the side that rewards exclude, in their largest sizes.
+    """Return how far values lie on the side that rewards exclude, as a share of the largest.
 
-    With rewards that are never negative, negative values are wrong, and the other way round.
+    The largest is that of |value| so far. With rewards that are never negative, negative values are
+    wrong, and the other way round.
     """
     least = np.fmin.accumulate(log.signals["reward_min"].y)
     most = np.fmax.accumulate(log.signals["reward_max"].y)
@@ -68,13 +69,14 @@ def _beyond_bound(log: Log) -> Running | None:
 
 
 def level(log: Log) -> Signal | None:
-    """Return log10 of mean value over the level that mean reward and discount imply.
+    """Return log10 of the mean value divided by the level that mean reward and discount imply.
 
-    It is NaN where rewards had both signs: their mean then says nothing. A constant reward r gives
-    values between r / (1 - γ) (1 - γ (1 - γ^L) / (L (1 - γ))), the mean over an episode of L env
-    steps that ends, and r / (1 - γ), that of one that does not. For values above that level |r| is
-    at least its `least_size`. A learned reward changes with each fit, and values follow it later:
-    nothing is measured.
+    With a constant reward r, the mean value over an episode of L env steps that ends is r / (1 - γ)
+    (1 - γ (1 - γ^L) / (L (1 - γ))); in an episode that does not end, it is r / (1 - γ). Values
+    between these two levels give 0. In the upper level, |r| is at least its `least_size`.
+
+    NaN where rewards had both signs, since their mean then says nothing. None for a learned reward:
+    it changes with each fit, and values follow it later.
     """
     discount = log.setting("discount")
     if log.teaches or discount is None or not 0 <= discount < 1:
@@ -122,9 +124,9 @@ def _level_high(log: Log) -> Running | None:
 
 
 def _level_low(log: Log) -> Running | None:
-    """Return the best level: values start near 0 and must come up, sooner or later.
+    """Return the best level of the whole log for each env step.
 
-    Slow values are not a mistake, so that the best one until now counts from the first look on.
+    Values start near 0 and must rise, but to learn them slowly is not a mistake.
     """
     found = level(log)
     best = found and or_none(after(log, EARLY, largest(smoothed(log, found))))
@@ -142,8 +144,8 @@ def _targets_wrong(log: Log) -> Running | None:
 def _value_loss(log: Log) -> Running | None:
     """Return log₁₀ of the largest loss.
 
-    In other libraries, where rewards may have any scale, losses of errors that are no larger than
-    a return are left out: values that begin at 0 are wrong by that much.
+    In other libraries, rewards may have any scale. There, losses whose root is no larger than a
+    return are left out: values that begin at 0 have such errors.
     """
     found = largest(smoothed(log, log.signals["value_loss"]))
     returns = largest_return(log)

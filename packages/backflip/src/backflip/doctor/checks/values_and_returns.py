@@ -56,7 +56,7 @@ def _horizon(log: Log) -> Signal:
 
 
 def _values(log: Log, most: float = np.inf) -> Running:
-    """Return V, with a horizon of at most so many env steps."""
+    """Return V, with a horizon of at most `most` env steps."""
     return smoothed(log, _each_value(log, most), 0.05)
 
 
@@ -69,10 +69,11 @@ def _each_value(log: Log, most: float = np.inf) -> Signal:
 
 
 def _over_returns(log: Log) -> Running | None:
-    """Return mean Q over the largest |V| of the newer half of the log so far, with V's sign.
+    """Return mean Q divided by the largest |V| of the newer half of the log so far, with V's sign.
 
-    A replay holds rows of older policies. NaN where V changes its sign, and where most actions are
-    random. To |V| is added what entropy may be worth, α H · min(L / 2, 1 / (1 - γ)).
+    The newer half is used because a replay holds rows of older policies. NaN where V changes its
+    sign in it, and where more than the share `RANDOM` of the actions is random. What entropy may be
+    worth, α H · min(L / 2, 1 / (1 - γ)), is added to |V|.
     """
     if log.algorithm == "sac" and not log.has("temperature"):
         return None
@@ -90,9 +91,10 @@ def _with_entropy(log: Log, values: Running) -> Running:
 
 
 def _without_entropy(log: Log, found: Running | None) -> Running | None:
-    """Return what was measured where entropy counted for little in the newer half of the log.
+    """Return what was measured, but NaN where entropy counts for more than a little.
 
-    Values forget the entropy of older policies as slowly as the rest.
+    That is asked both of an env step and of the half of it: action values still contain the entropy
+    of older policies for a while.
     """
     if found is None:
         return None
@@ -103,10 +105,10 @@ def _without_entropy(log: Log, found: Running | None) -> Running | None:
 def _relative(
     log: Log, to: Running, of_recent: Callable[[Values], float], least: float = VANISHED
 ) -> Running | None:
-    """Return mean Q over a number of the newer half of the log so far; NaN where it says nothing.
+    """Return mean Q divided by a statistic of |V| in the newer half of the log so far.
 
-    The number is at least the share `least` of the largest |V| so far. Nothing where the algorithm
-    learns from another reward than returns count.
+    The divisor is at least the share `least` of the largest |V| so far. NaN where V has both signs
+    in the newer half. None where the algorithm learns from another reward than returns count.
     """
     if log.teaches:
         return None
@@ -154,7 +156,7 @@ def _nats(log: Log, x: Values) -> Values:
 
 
 def _far_above(log: Log) -> Running | None:
-    """Return the largest |Q| / |V| so far; not of values that normalised rewards could have."""
+    """Return the largest |Q| / |V| so far; None if normalised rewards could explain the values."""
     found, size = _over_returns(log), np.abs(log.signals["q_mean"].y)
     if found is None or (_may_scale_rewards(log) and np.nanmax(size) < NORMALISED):
         return None
@@ -162,7 +164,7 @@ def _far_above(log: Log) -> Running | None:
 
 
 def _far_below(log: Log) -> Running | None:
-    """Return the largest |Q| over |V| of `ENOUGH` env steps, for rewards as they are."""
+    """Return the largest |Q| / |V|, V of at most `ENOUGH` env steps; None for scaled rewards."""
     found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.min, least=0.0))
     horizon = _horizon(log)
     late = horizon.y[(horizon.x >= LATE * log.budget) & np.isfinite(horizon.y)]
@@ -175,7 +177,7 @@ def _far_below(log: Log) -> Running | None:
 def _entropy_above(log: Log) -> Running | None:
     """Return the smallest |Q| / |V| after `LATE`; 0 where entropy counts for little.
 
-    Also 0 where the temperature has fallen: then it comes down to what the rewards need.
+    Also 0 where the temperature has fallen, since it then adapts to the rewards.
     """
     found, temperature = _relative(log, _values(log), np.max), log.signals["temperature"]
     if found is None or _may_scale_rewards(log):
@@ -199,11 +201,11 @@ def _may_scale_rewards(log: Log) -> bool:
 
 
 def _other_sign(log: Log) -> Running | None:
-    """Return the median of Q / V so far, after `LATE`, where returns do not rise.
+    """Return the median of Q / V so far, after `LATE`; None where returns rise.
 
-    V is that of `ENOUGH` env steps at most: values that have only begun to grow have a sign. Where
-    returns rise, values are right about the new policy before the first of its episodes ends.
-    A median is one of at least `SPAN` of the budget.
+    V is that of at most `ENOUGH` env steps: values that have only begun to grow already have a
+    sign. Where returns rise, values may be right about the new policy before its first episode
+    ends. Each median covers at least `SPAN` of the budget.
     """
     found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.max))
     reward = _reward(log)
