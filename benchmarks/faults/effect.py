@@ -6,11 +6,11 @@ import numpy as np
 from scipy import stats
 
 CHANCE = 0.01
-SPREADS = 3.0  # a change has an effect if it costs more than so many of the larger deviation
+SPREADS = 3.0  # a change has an effect if it costs more than this many standard deviations
 
 
 def has_effect(clean: "np.ndarray[Any, Any]", changed: "np.ndarray[Any, Any]") -> bool:
-    """Return whether the mean return falls by more than three of the larger deviation."""
+    """Return whether the mean return falls by more than three standard deviations (the larger)."""
     if not np.isfinite(changed).all():
         return True
     spread = max(float(clean.std(ddof=1)), float(changed.std(ddof=1)))

@@ -4,7 +4,7 @@
 
 `collect.py 'reference-*' 'calibration-*'` makes the runs; of the calibration, those with default
 settings count. `collect_peers.py 'default-*'` makes those of Stable-Baselines3. A case is left out,
-and named, if a seed is never half of the way, or if what they learn is not more than three
+and named, if a seed is never half of the way, or if what they learn is not more than three standard
 deviations of the final return. Where the runs are not there, what was measured before stays.
 """
 

@@ -76,7 +76,7 @@ def _loss_fluctuates(log: Log) -> bool:
 
 
 def _returns_vary_little(log: Log) -> bool:
-    """Return whether deviations of three returns hardly change while the agent explores."""
+    """Return whether the stds of three returns hardly change while the agent explores."""
     returns = _before(log, "episode_return_mean", EXPLORATION)
     spread = [np.std(returns[at : at + 3], ddof=1) for at in range(0, len(returns) - 2, 3)]
     return len(spread) >= 5 and _rmse_around_line(np.asarray(spread)) < 0.1

@@ -17,7 +17,7 @@ Departures from the paper:
   * advantages normalised per minibatch, global gradient-norm clip, Adam's ε of 1e-5, as in the
     authors' code;
   * advantages that are noise: the policy's learning rate is multiplied by min(1, σ_A / (c σ_R)),
-    with σ_A the deviation of the batch's advantages, σ_R the running deviation of the discounted
+    with σ_A the standard deviation of the batch's advantages, σ_R the running one of the discounted
     return and c = `advantage_floor` (0: off). Normalised noise would move the policy as far as
     real advantages. DreamerV3 (Hafner et al. 2023, arXiv:2301.04104) bounds its divisor for the
     same reason. The value function keeps its learning rate;
@@ -279,8 +279,9 @@ def signal_share(config: PPOConfig, state: PPOState, rows: Rows) -> Float[Array,
 
         min(1, σ_A / (c σ_R))
 
-    σ_A is the deviation of the batch's advantages before they are normalised, σ_R the running
-    deviation of the discounted return, in the same unit, and c is `advantage_floor`; 1 if it is 0.
+    σ_A is the standard deviation of the batch's advantages before they are normalised, σ_R the
+    running standard deviation of the discounted return, in the same unit, and c is
+    `advantage_floor`; 1 if it is 0.
     """
     if not config.advantage_floor:
         return jnp.ones(())

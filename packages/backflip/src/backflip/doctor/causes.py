@@ -232,9 +232,10 @@ CAUSES: tuple[Cause, ...] = (
         id="reward-scale",
         text="Rewards have a scale that the algorithm cannot use: squared errors or the entropy "
         "bonus dominate.",
-        fix="Divide rewards by a constant, so that discounted returns have a deviation near 1.",
+        fix="Divide rewards by a constant, so that discounted returns have a standard deviation "
+        "near 1.",
         experiment=Experiment(
-            "scale the rewards by a running deviation",
+            "divide the rewards by a running standard deviation",
             "losses are near 1 and the return rises",
             _UNCHANGED,
             {"normalize_rewards": _be(True)},

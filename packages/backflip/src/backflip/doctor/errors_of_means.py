@@ -1,4 +1,4 @@
-"""The error of a change of the return: logged values are means of few episodes, or overlap."""
+"""The standard error of a change of the return, whose values are means of few episodes."""
 
 import math
 
@@ -16,12 +16,12 @@ OF_MEDIAN = math.pi / 2.0  # variance of a median over that of a mean of as many
 
 
 def error_of_change(log: Log, signal: Signal, width: int) -> float:
-    """Return the deviation of a late median from an early one if nothing was learned.
+    """Return the standard error of a late median minus an early one if nothing was learned.
 
         σ √(π / 2 (1 / 3 + 1 / width)),
 
-    with σ that of one logged value, from differences of neighbours; 0 if there are few. Means of
-    the last episodes are not independent: see `_of_rolling_means`.
+    with σ the standard deviation of one logged value, from differences of neighbours; 0 if there
+    are few. Means of the last episodes are not independent: see `_of_rolling_means`.
 
     Args:
         log: the log.
@@ -70,14 +70,14 @@ def _of_second_changes(y: Values, apart: int) -> float:
 
 
 def _of_rolling_means(log: Log, x: Values, y: Values) -> float:
-    """Return the deviation of a late mean of the last episodes from an early one; 0 if unknown.
+    """Return the standard error of a late mean of episodes minus an early one; 0 if unknown.
 
         σ √(1 / n + 1 / W),   σ = s W / (2 √k)
 
     W is `WINDOW` and n the episodes in the first values. Values k episodes apart, at most W / 2,
     differ by k new and k old episodes; the change of this difference to the next one is of 4 k
-    episodes. So its deviation s from its median is 2 σ √k / W, with σ that of a single return.
-    Changes of differences do not count a steady rise or fall as noise, as differences do.
+    episodes. So its standard deviation s is 2 σ √k / W, with σ that of a single return. Changes of
+    differences do not count a steady rise or fall as noise, as differences do.
     """
     if not log.has("episode_length_mean") or not log.is_over_env_steps:
         return 0.0
@@ -92,7 +92,7 @@ def _of_rolling_means(log: Log, x: Values, y: Values) -> float:
 
 
 def _spread(change: Values) -> float:
-    """Return the deviation of changes around their median.
+    """Return the standard deviation of changes around their median.
 
     While it learns, the return moves more than by chance: the quiet quarter of the run counts.
     """

@@ -5,9 +5,9 @@ one change and a part of the budget, beside an unchanged repetition. With P(c) f
 
     P(c | runs) ∝ P(c) Π_i (r if change i helped and is about c, or did neither, else 1 - r)
 
-A change helps if the mean return rises by more than the larger deviation of the seeds. r is
-`RIGHT`; it is `SURE` if the return rises by more than `CLEAR` deviations, which hardly happens by
-chance.
+A change helps if the mean return rises by more than one standard deviation of the seeds (the larger
+of before and after). r is `RIGHT`; it is `SURE` if the return rises by more than `CLEAR` standard
+deviations, which hardly happens by chance.
 """
 
 import math
@@ -64,8 +64,8 @@ class Trial(NamedTuple):
         change: the settings that differ.
         returns: the final return of each seed.
         run: the id of the run.
-        gain: how far the mean return is above that of the unchanged repetition, in the larger
-            deviation of the seeds.
+        gain: how far the mean return is above that of the unchanged repetition, in standard
+            deviations of the seeds (the larger of both).
     """
 
     cause: str
@@ -76,7 +76,7 @@ class Trial(NamedTuple):
 
     @property
     def helped(self) -> bool:
-        """Whether the mean return rises by more than the larger deviation."""
+        """Whether the mean return rises by more than the larger standard deviation."""
         return self.gain > 1.0
 
 

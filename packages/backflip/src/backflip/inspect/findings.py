@@ -237,7 +237,7 @@ def _observed(report: Report) -> Iterator[Finding]:
     constant = np.flatnonzero(scale.constant)
     changing = ~scale.constant
     away = np.maximum(np.abs(scale.mean), scale.std)
-    small = (scale.std < UNIT[0]) & ~scale.binary  # a rare flag has a small deviation, too
+    small = (scale.std < UNIT[0]) & ~scale.binary  # a rare flag has a small std, too
     far = np.flatnonzero(changing & (small | (away > UNIT[1])))
     outliers = np.flatnonzero(scale.largest_z > FAR_Z)
     if len(constant):

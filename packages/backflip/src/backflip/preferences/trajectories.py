@@ -20,11 +20,12 @@ from runshelf.errors import UsageError
 
 ROWS_AT_ONCE = 4_096
 UNFIT = (InvalidValue, TypeError, ValueError)  # what is raised for values outside of a space
-# Observations that are stated twice may differ by this share of a number's deviation, and of it.
+# Observations that are stated twice may differ by this share of a number's standard deviation,
+# and of the number.
 SAME = 1e-3
 ROUNDING = 1e-6
 ROWS_OF_SPREAD = 256
-MOST_OUTSIDE = 0.5  # share of the numbers of actions; a Gaussian policy of deviation 1 has .32
+MOST_OUTSIDE = 0.5  # share of the numbers of actions; a Gaussian policy of std 1 has .32
 
 
 class Trajectories(NamedTuple):
@@ -303,7 +304,8 @@ def _refuse_other_counts(
 def _refuse_out_of_order(obs: np.ndarray, next_obs: np.ndarray, ends: np.ndarray) -> None:
     """Refuse steps that do not follow each other, such as those of a shuffled replay.
 
-    Equal is what differs by less than a thousandth of the number's deviation, or by rounding.
+    Two numbers are equal if they differ by less than a thousandth of the number's standard
+    deviation, or by rounding.
     """
     every = max(len(obs) // ROWS_OF_SPREAD, 1)
     spread = SAME * obs[::every][:ROWS_OF_SPREAD].astype(np.float64).std(0)

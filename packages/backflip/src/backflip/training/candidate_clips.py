@@ -34,7 +34,7 @@ CANDIDATE_CLIPS = 200  # largest number of clips from which pairs are chosen
 END_SHARE = 0.25  # of clips that contain the end of an episode, if there are so many
 RARE_SHARE = 0.5  # of clips of rare behaviour, while most answers are ties
 MANY_TIES = 0.5  # share of ties above which most answers are ties
-ROUNDING = 1e-5  # deviation relative to a number below which it may be rounding in float32
+ROUNDING = 1e-5  # a smaller standard deviation relative to a number may be float32 rounding
 SEARCHED = 3_000  # windows among which rare ones are searched for
 AT_ONCE = 256  # windows whose observations are in memory at a time
 

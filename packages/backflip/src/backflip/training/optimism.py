@@ -10,7 +10,7 @@ programs are those without a bonus.
 
 Source: Liang et al. 2022 (RUNE), arXiv:2205.12401. Departures: β_p follows the queries, in
 place of an exponential decay with env steps; the members are scaled as for queries, so that β = 1
-is one deviation in units of the reward.
+is one standard deviation in units of the reward.
 """
 
 from collections.abc import Sequence

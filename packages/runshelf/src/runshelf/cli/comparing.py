@@ -220,14 +220,14 @@ def _verdict_fields(found: "Verdict") -> dict[str, Any]:
 
 
 def _show_verdict(found: "Verdict", file: Any = None) -> None:
-    kept, deviations = found.registered
+    kept, departures = found.registered
     one = kept.registration
     put(f"{kept.name}: {one.question}", file=file)
     put(
         f"  {one.metric}, {one.stopping}, alpha {one.alpha:g}, SHA-256 {kept.sha256[:12]}",
         file=file,
     )
-    lines = [*found.sentences, *(f"deviation: {text}" for text in deviations), *found.notes]
+    lines = [*found.sentences, *(f"departure: {text}" for text in departures), *found.notes]
     lines += [f"next: {group}, seeds {_range(seeds)}" for group, seeds in found.next_seeds.items()]
     for line in lines:
         put(f"  {line}", file=file)

@@ -1,4 +1,4 @@
-"""A registration beside what was done: deviations in words."""
+"""A registration beside what was done: departures from it, in words."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,11 +14,11 @@ from runshelf.store.times import seconds_of
 
 @final
 class Registered(NamedTuple):
-    """A registration, and in what the comparison deviates from it.
+    """A registration, and where the comparison departs from it.
 
     Attributes:
         kept: the registration.
-        deviations: one sentence each; empty if all is as registered.
+        deviations: the departures, one sentence each; empty if all is as registered.
     """
 
     kept: Kept
@@ -45,7 +45,7 @@ def beside_registration(
     version: int | None = None,
     sequential: bool = False,
 ) -> Registered:
-    """Return a registration and the deviations from it.
+    """Return a registration and the departures from it.
 
     Args:
         home: the home that keeps it.
@@ -59,18 +59,18 @@ def beside_registration(
         DamagedFile: it cannot be read.
     """
     kept = find(home, name, version)
-    deviations = [f"the registration cannot be trusted: {kept.changed}"] if kept.changed else []
+    departures = [f"the registration cannot be trusted: {kept.changed}"] if kept.changed else []
     if kept.version > 1:
-        deviations.append(f"version {kept.version} supersedes earlier ones: {kept.reason}")
+        departures.append(f"version {kept.version} supersedes earlier ones: {kept.reason}")
     if kept.registration.looks > 1 and not sequential:
-        deviations.append(
+        departures.append(
             "the registered test is sequential: --sequential decides, and the p-values here ignore "
             "how often the results were looked at"
         )
-    deviations += _on_carried(home, kept, sides)
-    deviations += _on_seeds(kept, sides)
-    deviations += _on_times(kept, sides)
-    return Registered(kept, deviations)
+    departures += _on_carried(home, kept, sides)
+    departures += _on_seeds(kept, sides)
+    departures += _on_times(kept, sides)
+    return Registered(kept, departures)
 
 
 def _on_carried(home: Path, kept: Kept, sides: Sequence[SideValues]) -> list[str]:

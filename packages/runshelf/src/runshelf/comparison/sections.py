@@ -143,7 +143,7 @@ def _steps(shortest: float, longest: float) -> str:
 
 def _registration(result: ComparisonResult) -> Section:
     assert result.registered is not None
-    kept, deviations = result.registered
+    kept, departures = result.registered
     one = kept.registration
     lines = [
         f"`{kept.name}`, version {kept.version}, registered {kept.created[:16].replace('T', ' ')} "
@@ -155,7 +155,7 @@ def _registration(result: ComparisonResult) -> Section:
         "only the difference of the means, its interval and its p-value are registered; all other "
         "figures are exploratory",
     ]
-    lines += [f"deviation: {text}" for text in deviations] or ["no deviation was found"]
+    lines += [f"departure: {text}" for text in departures] or ["no departure from it was found"]
     return Section("Registration", lines)
 
 

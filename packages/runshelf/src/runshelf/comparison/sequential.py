@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
     """What the looks so far say.
 
     Attributes:
-        registered: the registration, with deviations.
+        registered: the registration, with the departures from it.
         env: the environment; empty without runs.
         state: the decisions, and how many seeds are needed.
         next_seeds: the seeds to run next, by group.

@@ -34,7 +34,7 @@ _EVALUATED = "evaluation_return"
 _MINIBATCHES = "mean over the minibatches of all epochs"
 _NO_HALF = "without ½: twice our `value_loss`"
 _AGAIN = "the same values, over another axis"
-_DEVIATION = "mean deviation of the actions"
+_DEVIATION = "mean standard deviation of the actions"
 _SINCE = "mean of the updates since the value before"
 _TESTS = "of test episodes, which do not train"
 

@@ -35,7 +35,8 @@ class A2CConfig:
         entropy_coef: c₂, weight of the policy's entropy in the objective.
         value_coef: c₁, weight of the value loss.
         max_grad_norm: global gradient-norm clip.
-        normalize_advantage: shift and scale advantages to mean 0 and deviation 1 in each batch.
+        normalize_advantage: shift and scale advantages to mean 0 and standard deviation 1 in each
+            batch.
         hidden: widths of the hidden layers, for vector observations and `network=flat`.
         network: for images: `patches`, `contrast` (patches of standardised images), `nature`,
             `grid` or `flat` (layers of `hidden` on all pixels); `auto` is `grid` up to 16 x 16

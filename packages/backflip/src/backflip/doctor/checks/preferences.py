@@ -8,7 +8,7 @@ from backflip.doctor.measures import WRONG, largest, largest_of, or_none, togeth
 
 ENOUGH = 50  # labels
 ENOUGH_TIES = 10  # if there is no other answer
-ONE_KEY = 6.0  # deviations: by chance once in 500 million answers
+ONE_KEY = 6.0  # standard deviations: by chance once in 500 million answers
 SHARE_DECIDED = 0.05
 ALARM = 20.0  # e-value; see docs/reward-alarm.md
 _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
@@ -127,7 +127,7 @@ CHECKS = (
         id="RM-ONE-KEY",
         title="almost all answers name the same side",
         quantity="how far the share of answers that name the left clip is from a half, in "
-        f"deviations of chance, from {ENOUGH} decided answers on",
+        f"standard deviations of answers at random, from {ENOUGH} decided answers on",
         measure=_one_key,
         needs=("label_left",),
         bad_side="above",

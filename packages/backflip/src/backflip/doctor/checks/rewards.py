@@ -244,13 +244,13 @@ CHECKS = (
     Check(
         id="OBS-LARGE",
         title="observations are far from unit scale",
-        quantity="decimal logarithm of the largest mean or deviation of observed numbers, not "
-        "normalised",
+        quantity="decimal logarithm of the largest mean or standard deviation of observed numbers, "
+        "not normalised",
         measure=_obs_large,
         needs=("obs_abs_mean", "obs_std_max"),
         bad_side="above",
         limit_from="calibrated",
-        explanation="Layers are made for inputs of mean 0 and deviation 1.",
+        explanation="Layers are made for inputs of mean 0 and standard deviation 1.",
         causes={"observations": 0.9},
         source="J. Schulman; Stable-Baselines3 issue 1801",
         least_margin=1.0,
@@ -259,7 +259,7 @@ CHECKS = (
     Check(
         id="OBS-CONST",
         title="observations hardly change",
-        quantity="decimal logarithm of the largest deviation of an observed number",
+        quantity="decimal logarithm of the largest standard deviation of an observed number",
         measure=_obs_small,
         needs=("obs_std_max",),
         bad_side="below",

@@ -125,8 +125,8 @@ CHECKS = (
         needs=(),
         bad_side="above",
         limit_from="setting",
-        explanation="Advantages are normalised to a deviation of 1: a bonus of this size outweighs "
-        "them.",
+        explanation="Advantages are normalised to mean 0 and standard deviation 1: a bonus of this "
+        "size outweighs them.",
         causes={"entropy-bonus": 0.9},
         source="rl-zoo searches up to 0.1; Andrychowicz et al. 2020, arXiv:2006.05990, up to 0.01",
         limit=0.5,

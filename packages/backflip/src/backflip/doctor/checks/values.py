@@ -191,8 +191,8 @@ CHECKS = (
     Check(
         id="PV-ADV-MEAN",
         title="advantages are not centred",
-        quantity="|mean| of the advantages over their deviation, before normalisation, median of "
-        "updates",
+        quantity="|mean| of the advantages over their standard deviation, before normalisation, "
+        "median of updates",
         measure=_advantages_shifted,
         needs=("advantage_mean", "advantage_std"),
         bad_side="above",
@@ -214,8 +214,8 @@ CHECKS = (
     Check(
         id="PV-ADV-ZERO",
         title="advantages vanish",
-        quantity="decimal logarithm of the largest deviation of the advantages over the largest "
-        "|r|, after 10 % of the budget",
+        quantity="decimal logarithm of the largest standard deviation of the advantages over the "
+        "largest |r|, after 10 % of the budget",
         measure=_advantages_zero,
         needs=("advantage_std", "reward_min", "reward_max"),
         bad_side="below",

@@ -43,8 +43,8 @@ def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
 def number_of_actions(signals: Mapping[str, Signal]) -> int | None:
     """Return n if the first entropy is nearly log n of n discrete actions; else None.
 
-    The entropy of a normal distribution of one dimension is 1.42, and of two 2.84, at a deviation
-    of 1: neither is nearly log n of few actions.
+    The entropy of a normal distribution of one dimension is 1.42, and of two 2.84, at a standard
+    deviation of 1: neither is nearly log n of few actions.
     """
     entropy = signals.get("entropy")
     if entropy is None or "entropy_max" in signals:

@@ -204,7 +204,7 @@ class Distracted:
     """Shows a coin, noise and constants; reward 1 if the action matches the coin, else -1.
 
     Correct: V = 1 and the matching action for any noise. Otherwise a constant is divided by its
-    deviation of 0, or noise is fitted.
+    standard deviation of 0, or noise is fitted.
     """
 
     @property

@@ -1,4 +1,4 @@
-"""L49: normal distributions whose deviation is a logarithm."""
+"""L49: normal distributions whose standard deviation is a logarithm."""
 
 import ast
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def _log_scales(source: Source) -> Iterator[Hit]:
         if scale is None or last_word(scale).strip("_").lower() not in LOGARITHMS:
             continue
         if not _is_exponential(source, node, scale):
-            seen = f"`{written(scale)}` is given as a deviation, and named as a logarithm"
+            seen = f"`{written(scale)}` is given as a standard deviation, and named as a logarithm"
             yield Hit(node, seen)
 
 
@@ -36,7 +36,7 @@ def _is_exponential(source: Source, call: ast.Call, scale: ast.expr) -> bool:
 RULES = (
     Rule(
         "L49",
-        "a logarithm is used as a deviation",
+        "a logarithm is used as a standard deviation",
         "Logarithms are negative as a rule: the distribution is refused, or has a width that its "
         "network did not mean.",
         "Write `Normal(mean, log_std.exp())`.",
