@@ -41,7 +41,7 @@ def train(library: str, name: str, *more: str) -> None:
     """Train all seeds of a run, and keep their logs.
 
     Raises:
-        RuntimeError: the training failed; says its last line.
+        RuntimeError: the training run failed; says its last line.
     """
     python = ROOT / ".cache" / "peers" / library / "bin" / "python"
     program = HERE / "peers" / f"{library}_train.py"

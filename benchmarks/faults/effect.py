@@ -20,8 +20,8 @@ def has_effect(clean: "np.ndarray[Any, Any]", changed: "np.ndarray[Any, Any]") -
 def lowers_return(clean: "np.ndarray[Any, Any]", changed: "np.ndarray[Any, Any]") -> bool:
     """Return whether the mean return is lower by Welch's one-sided t-test, p < `CHANCE`.
 
-    Unlike `has_effect`, it does not want the spread of seeds to be small: a clean training with one
-    unlucky seed can still be compared with a broken one that never learns.
+    Unlike `has_effect`, it does not want the spread of seeds to be small: a clean training run with
+    one unlucky seed can still be compared with a broken one that never learns.
     """
     if not np.isfinite(changed).all():
         return True

@@ -1,4 +1,4 @@
-"""Looks at a log as the live doctor does: at a part of it, while the training would go on."""
+"""Looks at a log as the live doctor does: at a part of it, while training would go on."""
 
 from dataclasses import replace
 

@@ -3,9 +3,9 @@
     python benchmarks/faults/prove.py [GLOB ...] [--write]
 
 It takes one seed of each of the first 20 faults that have an effect and a finding, the held-out
-ones first, puts the broken algorithm through the probes, and repeats the broken training with one
-change at a time, as `--prove` does. What is measured is kept in `.cache/faults/proofs.json`, and
-only missing faults are repeated. `--write` puts the table into docs/faults.md.
+ones first, puts the broken algorithm through the probes, and repeats the broken training run with
+one change at a time, as `--prove` does. What is measured is kept in `.cache/faults/proofs.json`,
+and only missing faults are repeated. `--write` puts the table into docs/faults.md.
 """
 
 import json

@@ -17,10 +17,10 @@ Returns = np.ndarray[Any, Any]
 
 
 class Row(NamedTuple):
-    """What was found in the seeds of one broken training.
+    """What was found in the seeds of one broken training run.
 
     Attributes:
-        fault, run: the names of the fault and of the training.
+        fault, run: the names of the fault and of the training run.
         counts: whether the fault has an effect.
         lowers: whether it lowers the return beyond chance.
         found: share of the seeds with a finding, with all signals; NaN if these were not logged.
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 
 class Healthy(NamedTuple):
-    """What was found in a healthy training."""
+    """What was found in a healthy training run."""
 
     run: str
     found: Sequence[Diagnosis]
@@ -95,12 +95,12 @@ def row(
     logged: Sequence[Diagnosis],
     other: Sequence[Diagnosis],
 ) -> Row:
-    """Return what was found in the seeds of a broken training.
+    """Return what was found in the seeds of a broken training run.
 
     Args:
-        names: of the fault and of the training.
+        names: of the fault and of the training run.
         causes: ids of the true causes.
-        returns: of the healthy and of the broken training.
+        returns: of the healthy and of the broken training run.
         full: the diagnoses with all signals; none if only the logged ones are known.
         logged: those from what the library logs.
         other: those from what it logs, with or without the environment's name.
@@ -159,7 +159,7 @@ def summary(
     """Return the table of figures over all faults and healthy runs.
 
     Args:
-        rows: the broken trainings.
+        rows: the broken training runs.
         healthy: the healthy ones.
         signals: names of the signals of the full, the logged and the other diagnoses.
     """

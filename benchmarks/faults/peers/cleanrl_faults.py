@@ -33,7 +33,7 @@ class Fault:
         name: its name.
         family: faults of one family have one kind of cause.
         causes: ids of the causes that name it; the first is the truest.
-        training: the name of the training that it is put into.
+        training: the name of the training run that it is put into.
         options: the change as options.
         edit: the change as a text that occurs once in the file, and what replaces it.
     """
@@ -135,13 +135,13 @@ FAULTS = (
 
 
 def faulty() -> Iterator[tuple[Fault, Training]]:
-    """Yield each fault with its training."""
+    """Yield each fault with its training run."""
     for fault in FAULTS:
         yield fault, next(one for one in HEALTHY if one.name == fault.training)
 
 
 def find(name: str) -> tuple[Fault | None, Training]:
-    """Return the fault and the training of a name such as `rate-high@cleanrl-ppo-CartPole`."""
+    """Return the fault and the training run of a name such as `rate-high@cleanrl-ppo-CartPole`."""
     broken = next((pair for pair in faulty() if f"{pair[0].name}@{pair[1].name}" == name), None)
     return broken or (None, next(one for one in HEALTHY if one.name == name))
 

@@ -1,4 +1,4 @@
-"""The trainings of Stable-Baselines3, and the faults that are put into them.
+"""The training runs of Stable-Baselines3, and the faults that are put into them.
 
 Families and true causes were written down before any log was diagnosed. `sb3_breaks.py` holds what
 is no setting. Nothing is imported here, so that our environment and that of the peer read one list.
@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SEEDS = 5
-CALIBRATION = "calibration-"  # before the name of a healthy training: other seeds, for the limits
+# Before the name of a healthy training run: other seeds, for the limits.
+CALIBRATION = "calibration-"
 FIRST_OF_CALIBRATION = 100
 FIRST_OF_DEFAULTS, SEEDS_OF_DEFAULTS = 200, 10
 HELD_OUT_ENV = "Acrobot-v1"  # no limit comes from it
@@ -42,13 +43,13 @@ class Training:
 
 @dataclass(frozen=True)
 class Fault:
-    """One change that breaks a training.
+    """One change that breaks a training run.
 
     Attributes:
         name: its name.
         family: faults of one family have one kind of cause.
         causes: ids of the causes that name it; the first is the truest.
-        trainings: names of the trainings that it is put into.
+        trainings: names of the training runs that it is put into.
         settings: the change as settings of Stable-Baselines3.
         breaks: the change as an entry of `sb3_breaks.BREAKS`; empty if the settings are all of it.
     """
@@ -301,7 +302,7 @@ FAULTS = (
 
 
 def faulty() -> Iterator[tuple[Fault, Training]]:
-    """Yield each fault with each of its trainings."""
+    """Yield each fault with each of its training runs."""
     for fault in FAULTS:
         for training in BASES:
             if training.name in fault.trainings:
@@ -309,7 +310,7 @@ def faulty() -> Iterator[tuple[Fault, Training]]:
 
 
 def find(name: str) -> tuple[Fault | None, Training]:
-    """Return the fault and the training of a name such as `obs-tiny@ppo-CartPole`."""
+    """Return the fault and the training run of a name such as `obs-tiny@ppo-CartPole`."""
     fault, _, of = name.removeprefix(CALIBRATION).rpartition("@")
     training = next(one for one in (*HEALTHY, *DEFAULTS) if one.name == of)
     return (next(one for one in FAULTS if one.name == fault) if fault else None), training

@@ -1,4 +1,4 @@
-"""The doctor looks at logs while a training writes them."""
+"""The doctor looks at logs while a training run writes them."""
 
 import json
 import math
@@ -99,10 +99,10 @@ def test_a_report_says_that_a_log_without_planned_env_steps_is_judged_as_ended()
         diagnose(replace(of, planned=2e5))
     )
     said = in_words(diagnose(replace(of, planned=math.nan)))
-    assert f"env steps      {number(1e5)}, judged as a training that has ended" in said
+    assert f"env steps      {number(1e5)}, judged as a training run that has ended" in said
     assert "--about env_steps=N" in said
     said = in_words(diagnose(replace(of, planned=math.inf)))
-    assert f"env steps      {number(1e5)} so far: the training goes on" in said
+    assert f"env steps      {number(1e5)} so far: training goes on" in said
 
 
 @pytest.mark.medium

@@ -781,4 +781,4 @@ def test_the_command_judges_a_folder_of_several_libraries(tmp_path, capsys):
     rsl_rl(tmp_path / "one")
     rl_games(tmp_path / "two", **{"losses/a_loss": nan_late})
     assert main(["doctor", str(tmp_path)]) == 1
-    assert "2 trainings, 1 with findings" in capsys.readouterr().out
+    assert "2 training runs, 1 with findings" in capsys.readouterr().out

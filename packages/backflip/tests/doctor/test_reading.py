@@ -673,7 +673,7 @@ def test_the_loss_of_stable_baselines3_is_that_of_its_algorithm(tmp_path):
 
 
 def test_evaluations_that_fall_late_are_dated_so(tmp_path):
-    """They follow the training for 60 % of it."""
+    """They follow training for 60 % of it."""
     rows = {"rollout/ep_rew_mean": lambda s: 20 + 100 * s}
     rows["eval/mean_reward"] = lambda s: 20 + 100 * s * (s < 0.6)
     (found,) = diagnose(only(sb3(tmp_path / "PPO_1", **rows))).findings

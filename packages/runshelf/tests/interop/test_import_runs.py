@@ -1,4 +1,4 @@
-"""Imported trainings as runs: one per training, told apart, grouped, and with no claims."""
+"""Imported training runs: one run for each, told apart, grouped, and with no claims."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ def imported(home, path, **info):
 
 
 class Training:
-    """What SB3 logs about one training of CartPole: monitors, `progress.csv`, event files."""
+    """What SB3 logs about one training run of CartPole: monitors, `progress.csv`, event files."""
 
     def __init__(self, seed: int, iterations: int = 20, envs: int = 1) -> None:
         rng = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ class Training:
         return folder
 
 
-# --- one run per training ---------------------------------------------------------------------
+# --- one run per training run -----------------------------------------------------------------
 
 
 @pytest.mark.medium

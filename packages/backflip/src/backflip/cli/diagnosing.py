@@ -31,7 +31,7 @@ EPILOG = (
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    about = "say what is wrong with a training, and what to try next"
+    about = "say what is wrong with a training run, and what to try next"
     parser = commands.add_parser("doctor", help=about, description=sentence(about), epilog=EPILOG)
     parser.add_argument(
         "names",
@@ -76,7 +76,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="look again until the training ends or Ctrl-C, and print each finding when it is new",
+        help="look again until training ends or Ctrl-C, and print each finding when it is new",
     )
     parser.add_argument(
         "--until-finding", action="store_true", help="with --follow: stop at the first finding"
@@ -208,7 +208,7 @@ def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "li
 def _prove(
     options: argparse.Namespace, found: "list[Diagnosis]", mapping: dict[str, str]
 ) -> "Proof":
-    """Repeat the training of the diagnosis with most findings."""
+    """Repeat the training run of the diagnosis with most findings."""
     from backflip.doctor.proving import probe_of, prove, repetition_of
     from backflip.doctor.repeating_program import repetition_of_program
     from runshelf.cli.recording import say

@@ -1,4 +1,4 @@
-"""What may be wrong in a training, and the experiment that tells each cause from the others."""
+"""What may be wrong in a training run, and the experiment that tells each cause from the others."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -369,13 +369,13 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         id="evaluation",
-        text="The evaluation is not like the training: other statistics normalise the "
+        text="The evaluation is not like training: other statistics normalise the "
         "observations, a wrapper is missing, or actions without noise are worse.",
-        fix="Evaluate with the wrappers of the training and with its saved statistics.",
+        fix="Evaluate with the wrappers of training and with its saved statistics.",
         experiment=Experiment(
-            "evaluate the final policy in the training's own environment, with and without noise",
-            "its return is that of the training with noise, or in this environment",
-            "it is low there, too: the training's return is not that of the policy",
+            "evaluate the final policy in the environment of training, with and without noise",
+            "its return is that of training with noise, or in this environment",
+            "it is low there, too: the return in training is not that of the policy",
         ),
         prior=0.5,
     ),

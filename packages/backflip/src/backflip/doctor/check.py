@@ -26,7 +26,7 @@ class Running(NamedTuple):
 @final
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One sign of a broken training.
+    """One sign of a broken training run.
 
     Attributes:
         id: its name in reports, such as `PI-KL-HIGH`.
@@ -54,8 +54,8 @@ class Check:
             counts fully against them.
         extreme: the worst value that can be measured; None without a bound. A calibrated limit at
             or beyond it cannot be crossed: then the check is not made.
-        from_start: whether it compares with how the training began. It is not made in a log that
-            begins later.
+        from_start: whether it compares with how the training run began. It is not made in a log
+            that begins later.
         superseded_by: the ids of checks that say the same with more certainty: if one of them found
             something, this one does not count.
         is_direct: whether it measures a cause itself, not an effect that other causes may have,
@@ -124,7 +124,7 @@ class Experiment:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Cause:
-    """Something that may be wrong in a training.
+    """Something that may be wrong in a training run.
 
     Attributes:
         id: its name in reports.
@@ -148,7 +148,7 @@ class Cause:
     probes: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def is_possible(self, log: Log) -> bool:
-        """Return whether it can be at work in a training, as far as that is known."""
+        """Return whether it can be at work in a training run, as far as that is known."""
         if self.is_of_teaching and not log.teaches:
             return False
         return not self.algorithms or log.algorithm is None or log.algorithm in self.algorithms

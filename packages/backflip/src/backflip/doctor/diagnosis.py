@@ -71,7 +71,7 @@ class Ranked(NamedTuple):
 
 @final
 class Diagnosis(NamedTuple):
-    """What can be said about one training.
+    """What can be said about one training run.
 
     Attributes:
         log: its log.
@@ -131,7 +131,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
-    """Return what can be said about a training from its log.
+    """Return what can be said about a training run from its log.
 
     Settings and identities can be found wrong before there are enough points; the rest is unchecked
     until then.

@@ -78,7 +78,7 @@ def _measured_in(library: str, log: Log) -> HealthyReturn | None:
 def patience(log: Log, healthy: HealthyReturn, share: float = 1.0) -> float:
     """Return the env steps before which a low return means nothing, or a share of them.
 
-    A training with more environments makes fewer updates in as many env steps: both count.
+    A training run with more environments makes fewer updates in as many env steps: both count.
     """
     if not healthy.updates:
         times = PATIENCE if log.library == "backflip" else PATIENCE_WITH_OTHERS

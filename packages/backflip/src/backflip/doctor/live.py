@@ -1,4 +1,4 @@
-"""Reads a log every few seconds while a training writes it, and reports new findings."""
+"""Reads a log every few seconds while a training run writes it, and reports new findings."""
 
 import math
 import time
@@ -16,10 +16,10 @@ from runshelf.store.diagnosis import write_diagnosis
 from runshelf.store.run import open_run
 from runshelf.store.state import state_of
 
-SHARE = 0.01  # of the time that a training takes, at most, is spent on looking at it
+SHARE = 0.01  # of the time that a training run takes, at most, is spent on looking at it
 PAUSE = 10.0  # seconds between two looks, at least
 FOLLOW_PAUSE = 2.0  # of `follow`
-SAY_SECONDS = 30.0  # between two lines about how far a training is
+SAY_SECONDS = 30.0  # between two lines about how far a training run is
 MOST_STATES = 8
 NO_END = (
     "its planned env steps are not known, so what needs a share of them is judged at the end, or "
@@ -137,13 +137,13 @@ def follow(
     say: Callable[[str], None],
     until: Callable[[Sequence[Diagnosis]], bool],
 ) -> None:
-    """Look at logs until the trainings end, and say each finding when it is new.
+    """Look at logs until the training runs end, and say each finding when it is new.
 
     A log that cannot be read yet is read again later.
 
     Args:
         read: returns the logs as they are now.
-        say: receives findings, and from time to time how far the trainings are.
+        say: receives findings, and from time to time how far the training runs are.
         until: whether to stop at these diagnoses.
     """
     watch, last_said, why_waiting = Watch(read, FOLLOW_PAUSE), time.monotonic(), ""
@@ -172,7 +172,7 @@ def follow(
 
 
 def _is_over(one: Diagnosis) -> bool:
-    """Return whether a training has ended, as far as its log says."""
+    """Return whether a training run has ended, as far as its log says."""
     if one.log.run is not None:
         return state_of(open_run(Path(one.log.run))).name != "running"
     return one.log.planned > 0 and one.log.end >= one.log.planned

@@ -1,4 +1,4 @@
-"""What one training logged, in our names, from whatever library."""
+"""What one training run logged, in our names, from whatever library."""
 
 import math
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ class Signal(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Log:
-    """The log of one training: of one seed of a run, or of one folder of another library.
+    """The log of one training run: of one seed of a run, or of one folder of another library.
 
     Attributes:
         name: what the user calls it.
@@ -55,14 +55,14 @@ class Log:
         algorithm: its name in lower case, if known.
         env: the environment's id, if known.
         settings: the settings of the algorithm, as far as they are known.
-        planned: env steps that the training should reach; NaN if unknown.
+        planned: env steps that the training run should reach; NaN if unknown.
         notes: what was wrong with the files.
         run: the folder of a run of ours, else None.
         seed: the seed of the run, if known.
         expected: probabilities of causes that a person wrote down before the run ended, by id.
         env_args: the environment's arguments, which make it another one than the id says.
-        repeats: the beginning of a command that repeats the training; empty if none is known.
-        began_at: env steps that the training had done before the log begins.
+        repeats: the beginning of a command that repeats the training run; empty if none is known.
+        began_at: env steps that the training run had done before the log begins.
         counts: what `x` of the signals counts: env steps, or something else.
     """
 

@@ -62,7 +62,7 @@ WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a G
 
 
 def largest_return(log: Log) -> float | None:
-    """Return the largest |mean return| of a training; None if no number is logged."""
+    """Return the largest |mean return| of a training run; None if no number is logged."""
     if not log.has("episode_return_mean"):
         return None
     size = np.abs(log.signals["episode_return_mean"].y)

@@ -1,7 +1,8 @@
 """Runs the experiments that a diagnosis proposes, and weighs the causes again.
 
-For each of the most probable causes that a setting can change, the training is repeated with this
-one change and a part of the budget, beside an unchanged repetition. With P(c) from the diagnosis,
+For each of the most probable causes that a setting can change, the training run is repeated with
+this one change and a part of the budget, beside an unchanged repetition. With P(c) from the
+diagnosis,
 
     P(c | runs) ∝ P(c) Π_i (r if change i helped and is about c, or did neither, else 1 - r)
 
@@ -40,7 +41,7 @@ OnProgress = Callable[[str, float], None]
 
 @final
 class Repeated(NamedTuple):
-    """What repetitions of a training returned.
+    """What repetitions of a training run returned.
 
     Attributes:
         returns: the final return of each seed.
@@ -102,12 +103,12 @@ def prove(
     on_progress: OnProgress | None = None,
     probe: Probe | None = None,
 ) -> Proof:
-    """Return what probes and short repetitions of a training say about its causes.
+    """Return what probes and short repetitions of a training run say about its causes.
 
     Args:
-        diagnosis: the diagnosis of the training.
+        diagnosis: the diagnosis of the training run.
         repeat: repeats it with a change; None if it cannot be repeated.
-        can_change: whether the training can be repeated with a change.
+        can_change: whether the training run can be repeated with a change.
         on_progress: receives what is done, and the share of the experiments that are done.
         probe: tests the code of the algorithm on the probes; None if it cannot be probed.
 
@@ -128,7 +129,7 @@ def prove(
     for number, (cause, change) in enumerate(plans):
         say(number + probed, f"repeating {describe(change)}")
         question = f"is it {cause}? ({describe(change)})" if cause else "what does it do unchanged?"
-        assert repeat is not None  # plans are made only if the training can be repeated
+        assert repeat is not None  # plans are made only if the training run can be repeated
         repeated.append(repeat(change, question))
     trials = [
         Trial(*plan, *one, gain_of(repeated[0].returns, one.returns))

@@ -1,4 +1,4 @@
-"""Repeats the training of any program with changed options, and reads its log."""
+"""Repeats a training run of any program with changed options, and reads its log."""
 
 import math
 import os

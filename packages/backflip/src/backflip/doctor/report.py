@@ -47,7 +47,7 @@ def all_in_words(diagnoses: Sequence[Diagnosis]) -> str:
     if len(diagnoses) == 1:
         return in_words(diagnoses[0])
     found = sum(bool(one.findings) for one in diagnoses)
-    lines = [f"{len(diagnoses)} trainings, {found} with findings"]
+    lines = [f"{len(diagnoses)} training runs, {found} with findings"]
     lines += [f"  {harmless(one.log.name)}: {one.verdict}" for one in diagnoses]
     worst = max(diagnoses, key=lambda one: (len(one.findings), len(one.warnings)))
     return "\n\n".join(["\n".join(lines), in_words(worst)])
@@ -88,14 +88,14 @@ def _env_steps(log: Log) -> str:
     if not log.signals:
         return "unknown: no logged name has a meaning here"
     if not log.is_over_env_steps:
-        return f"{number(log.end)} {log.counts}, judged as a training that has ended"
+        return f"{number(log.end)} {log.counts}, judged as a training run that has ended"
     if math.isinf(log.planned):
-        return f"{number(log.end)} so far: the training goes on, and its planned ones are unknown"
+        return f"{number(log.end)} so far: training goes on, and its planned ones are unknown"
     if log.planned > 0:
         return f"{number(log.end)} of {number(log.planned)}"
     return (
-        f"{number(log.end)}, judged as a training that has ended (if not: --about env_steps=N, the "
-        "planned ones)"
+        f"{number(log.end)}, judged as a training run that has ended (if not: --about env_steps=N, "
+        "the planned ones)"
     )
 
 

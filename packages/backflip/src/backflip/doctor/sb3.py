@@ -431,7 +431,7 @@ def _effect_in_replay(model: Any) -> float:
 
 @contextlib.contextmanager
 def _own_random_numbers(device: Any) -> Generator[None, None, None]:
-    """Draw minibatches and actions without changing what the training draws next."""
+    """Draw minibatches and actions without changing what training draws next."""
     state = np.random.get_state()  # noqa: NPY002  (Stable-Baselines3 draws from it)
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         try:

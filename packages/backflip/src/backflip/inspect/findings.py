@@ -27,7 +27,7 @@ class Finding(NamedTuple):
     Attributes:
         kind: what it means for learning.
         text: one or more sentences.
-        check: its id. The doctor's checks of a training that find the same have the same id.
+        check: its id. The doctor's checks of a training run that find the same have the same id.
     """
 
     kind: Kind

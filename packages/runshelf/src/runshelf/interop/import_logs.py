@@ -1,8 +1,8 @@
 """Imports logs of other libraries as runs: event files of TensorBoard, and tables.
 
-Each folder with such files becomes one run, and neighbouring folders of one training become one.
-The hash of its files identifies it, so it is imported once only. Links are not followed, and paths
-inside a file are never opened.
+Each folder with such files becomes one run, and neighbouring folders of one training run become
+one. The hash of its files identifies it, so it is imported once only. Links are not followed, and
+paths inside a file are never opened.
 """
 
 import json
@@ -44,7 +44,7 @@ from runshelf.store.writing import create
 LARGEST_PICTURE = 2**26  # pixels of all frames
 
 _PLAUSIBLE = (946684800.0, 4102444800.0)  # the years 2000 to 2100 in Unix seconds
-# Settings with the env steps of the whole training.
+# Settings with the env steps of the whole training run.
 _TOTALS = ("total_timesteps", "n_timesteps", "total_env_steps")
 _TAKEN = frozenset((*AXES, SEED))
 
@@ -236,7 +236,7 @@ def _import(
 
 
 def _ending(survey: Survey, config: Mapping[str, Any]) -> tuple[Status, str]:
-    """Return how a training ended, as far as its log tells, and the reason in words.
+    """Return how a training run ended, as far as its log tells, and the reason in words.
 
     A log that stops less than one logging interval before the total is complete.
     """

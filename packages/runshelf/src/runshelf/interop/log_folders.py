@@ -43,7 +43,7 @@ class Skipped(NamedTuple):
 class LogFolder:
     """A folder, and the sorted paths of its logs, relative to it.
 
-    A log may lie in a neighbouring folder, if both hold logs of one training.
+    A log may lie in a neighbouring folder, if both hold logs of one training run.
     """
 
     folder: Path

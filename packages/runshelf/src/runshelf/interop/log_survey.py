@@ -102,7 +102,7 @@ class Survey:
 
     @property
     def seconds(self) -> float:
-        """How long the training took, as far as the files say it; 0 if they do not."""
+        """How long the training run took, as far as the files say it; 0 if they do not."""
         return max(self.last - self.first, self.elapsed, 0.0)
 
     def see(self, time: float) -> None:

@@ -1,4 +1,4 @@
-"""Joins log folders of one training: SB3 writes CSV, monitor and event files into several.
+"""Joins log folders of one training run: SB3 writes CSV, monitor and event files into several.
 
 Two neighbouring folders belong together if they hold different kinds of logs whose values agree:
 equal values at equal steps, or episodes of a monitor whose means are the logged `ep_rew_mean`.
@@ -45,7 +45,7 @@ class _Logs(NamedTuple):
 
 
 def joined(sources: Sequence[LogFolder]) -> list[LogFolder]:
-    """Return the log folders, with those of one training joined into one."""
+    """Return the log folders, with those of one training run joined into one."""
     kinds = {kind for source in sources for kind in _kinds(source)}
     if len(sources) < 2 or len(kinds) < 2:
         return list(sources)
@@ -105,7 +105,7 @@ def _rows(paths: Sequence[Path]) -> Iterator[dict[str, int | float | str]]:
 
 
 def _is_same(one: _Logs, other: _Logs) -> bool:
-    """Return whether two folders hold different kinds of logs of one training."""
+    """Return whether two folders hold different kinds of logs of one training run."""
     if one.kinds & other.kinds or not _are_neighbours(one.source.folder, other.source.folder):
         return False
     if one.values and other.values:

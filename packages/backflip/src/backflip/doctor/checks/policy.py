@@ -173,7 +173,7 @@ CHECKS = (
         bad_side="above",
         limit_from="convention",
         explanation="A random policy is what is left if nothing is learned. Where rewards are "
-        "rare, a healthy training looks the same.",
+        "rare, a healthy training run looks the same.",
         causes={
             "entropy-bonus": 0.8,
             "steps-too-small": 0.7,
@@ -245,7 +245,7 @@ CHECKS = (
         bad_side="below",
         limit_from="convention",
         explanation="The policy became sure of actions that are no better than random ones, and "
-        "tries no others. Where rewards are rare, a sound training can end so, too.",
+        "tries no others. Where rewards are rare, a sound training run can end so, too.",
         causes={
             "steps-too-large": 0.7,
             "too-little-exploration": 0.5,

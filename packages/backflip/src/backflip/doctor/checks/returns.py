@@ -325,9 +325,9 @@ CHECKS = (
     ),
     Check(
         id="ENV-EVALGAP",
-        title="evaluations do not show what the training learned",
-        quantity="share of the rise of the training's return that evaluations have, where the "
-        "training has at least half of its rise: the median of half of them",
+        title="evaluations do not show what training has learned",
+        quantity="share of the rise of the training return that evaluations have, where the "
+        "training return has at least half of its rise: the median of half of them",
         measure=_evaluated,
         needs=("episode_return_mean", "evaluation_return"),
         bad_side="below",

@@ -1,6 +1,6 @@
-"""Joins the log of a continued training to the logs of the runs that it continues.
+"""Joins the log of a continued training run to the logs of the runs that it continues.
 
-Many signs are changes since the training began, and shares of its budget. So the doctor reads a
+Many signs are changes since the training run began, and shares of its budget. So the doctor reads a
 run of `--more` together with its parents.
 """
 
@@ -44,7 +44,7 @@ def parents_of(run: Run) -> Iterator[Run]:
 
 
 def joined(log: Log, earlier: Log) -> Log:
-    """Return the log of a whole training: `earlier`, until `log` begins, and then `log`.
+    """Return the log of a whole training run: `earlier`, until `log` begins, and then `log`.
 
     Labels are copied into a child: a signal that begins earlier than the log is not joined.
     """

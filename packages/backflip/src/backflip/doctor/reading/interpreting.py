@@ -55,7 +55,7 @@ def interpreted(
     """Return the log of logged series.
 
     Args:
-        name: what the user calls the training.
+        name: what the user calls the training run.
         logged: the series by logged name, over env steps as far as that is known.
         settings: the settings that the log holds.
         notes: what was wrong with the files.

@@ -91,7 +91,7 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
 
 
 def _is_of_machine(log: Log) -> bool:
-    """Return whether a log is about the machine only, and has not even the speed of a training.
+    """Return whether a log is about the machine only, and has not even the speed of a training run.
 
     `backflip export` writes the machine's metrics of a run beside the folders of its seeds.
     """
@@ -181,7 +181,7 @@ def _tables(path: Path) -> list[Path]:
 
 
 def _of_table(path: Path, mapping: Mapping[str, str]) -> list[Log]:
-    """Return the log of each training of a CSV file."""
+    """Return the log of each training run of a CSV file."""
     table, said = read_csv(path), list[str]()
     if {*OF_MONITOR} <= {*table.names}:
         parts, has_steps = {"": of_monitors([path], said)}, True
@@ -281,7 +281,7 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
     episodes = of_monitors(source.monitors, notes) if source.monitors else {}
     if "rollout/ep_rew_mean" not in logged:
         logged |= episodes
-    for path in source.monitors[:1]:  # of one training: all have the same environment
+    for path in source.monitors[:1]:  # of one training run: all have the same environment
         settings = _settings_of(read_csv(path).head) | settings
     about = parse_folder_name(source)
     log = interpreted(str(source.folder), logged, settings, notes, mapping, about)

@@ -14,7 +14,7 @@ from runshelf.interop.metric_names import MEANINGS, Library, library_of
 
 ENV_STEPS = "env_steps"  # our name of the axis
 AXES = ("step", ENV_STEPS, "time", "seconds", "updates", "seed", "episodes")
-# Columns with one value for each training, where a table holds several.
+# Columns with one value for each training run, where a table holds several.
 OF_TRAININGS = (
     "run",
     "run_id",
@@ -196,7 +196,7 @@ def _left_out(
         return ()
     return (
         f"{_first_of(names)}: {lost[names[0]]:,} of {len(logged[names[0]].x):,} values are left "
-        "out, because of equal steps the last value counts. This may be several trainings in one "
+        "out, because of equal steps the last value counts. This may be several runs in one "
         "log: give each a log of its own, or a column `seed`",
     )
 

@@ -1,4 +1,4 @@
-"""How much of what a training has saved is not needed to act."""
+"""How much of what a training run has saved is not needed to act."""
 
 import zipfile
 from collections.abc import Iterator

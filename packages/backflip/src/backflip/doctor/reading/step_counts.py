@@ -47,7 +47,7 @@ _RLLIB_COUNTS = tuple(
     for prefix in ("", RAY)
 )
 _BY_CLOCK = "iterations are placed among the env steps of the losses, by the times of the events"
-_YEAR_2001 = 1e9  # in seconds since 1970: the env steps of a new training begin far below
+_YEAR_2001 = 1e9  # in seconds since 1970: the env steps of a new training run begin far below
 _OF_TIMES = (
     "steps begin at {first:,.0f}, as seconds since 1970 do: they are counted from the first one. "
     "Log the env steps to get the checks that need them"

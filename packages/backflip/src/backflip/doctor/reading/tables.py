@@ -1,4 +1,4 @@
-"""Columns of tables over env steps, and the trainings that one table holds."""
+"""Columns of tables over env steps, and the training runs that one table holds."""
 
 import math
 from collections import Counter, defaultdict
@@ -29,11 +29,11 @@ def steps_of(names: Iterable[str], mapping: Mapping[str, str]) -> str | None:
 
 
 def trainings(rows: Sequence[Row], axis: str | None) -> dict[str, list[Row]]:
-    """Return the rows of each training, by text such as `seed=3`; by empty text if there is one.
+    """Return the rows of each training run, by text such as `seed=3`; empty text if there is one.
 
-    A table of several trainings has a column such as `seed`, and env steps that repeat or go back,
-    but not within the rows of one value. Without env steps, rows of one value must be many. Rows
-    without a value, such as those about the machine, belong to all trainings.
+    A table of several training runs has a column such as `seed`, and env steps that repeat or go
+    back, but not within the rows of one value. Without env steps, rows of one value must be many.
+    Rows without a value, such as those about the machine, belong to all training runs.
     """
     found: dict[str, list[Row]] = {}
     columns = dict.fromkeys(name for row in rows for name in row if name.lower() in OF_TRAININGS)

@@ -81,7 +81,7 @@ class Logs:
         self._stamp: Stamp | None = None
 
     def look(self) -> list[Seen]:
-        """Return what there is to see of each training.
+        """Return what there is to see of each training run.
 
         Raises:
             UserFacingError: there is no log that can be read.

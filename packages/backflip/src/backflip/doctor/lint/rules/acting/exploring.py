@@ -239,8 +239,7 @@ RULES = (
     Rule(
         "L12",
         "epsilon grows, or stays large",
-        "The policy acts at random for most of the training, and what it has learned is never "
-        "seen.",
+        "The policy acts at random for most of training, and what it has learned is never seen.",
         "Multiply by a factor below 1, or decay it linearly, down to a smallest value.",
         "Stack Overflow 54385568: `epsilon *= .995 + .01`; DRLinter, arXiv:2101.00135, "
         "`Suboptimal exploration rate`",

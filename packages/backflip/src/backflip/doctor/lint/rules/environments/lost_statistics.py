@@ -55,7 +55,7 @@ def new_statistics(source: Source) -> Iterator[Hit]:
             if is_load(one.call):
                 break
             if _is_new(one) and not any(_is_same(one, other) for other in known):
-                seen = "a policy is evaluated in it, and it has no statistics of the training"
+                seen = "a policy is evaluated in it, and it has no statistics of training"
                 yield Hit(one.call, seen)
 
 

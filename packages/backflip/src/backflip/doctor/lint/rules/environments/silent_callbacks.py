@@ -1,4 +1,4 @@
-"""L68: callbacks that end the training without a word."""
+"""L68: callbacks that end training without a word."""
 
 import ast
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ def _silent_callbacks(source: Source) -> Iterator[Hit]:
                 continue
             ends = [one for one in walk(method) if isinstance(one, ast.Return | ast.Raise)]
             if all(isinstance(one, ast.Return) and one.value is None for one in ends):
-                yield Hit(method, "`_on_step` returns None, which ends the training")
+                yield Hit(method, "`_on_step` returns None, which ends training")
 
 
 RULES = (
     Rule(
         "L68",
-        "a callback ends the training",
+        "a callback ends training",
         "Stable-Baselines3 goes on only if `_on_step` returns something true: without a `return`, "
         "`learn` ends after the first step, without an error.",
         "End `_on_step` with `return True`.",

@@ -104,7 +104,8 @@ def _equal_episodes(source: Source) -> Iterator[Hit]:
         inside = [one for one in ast.walk(loop) if isinstance(one, ast.Call)]
         called = [last_word(one.func) for one in inside]
         learns = "step" in called and bool({*called} & {*LEARNS})
-        if isinstance(loop, LOOPS) and learns and called.count("reset") == 1:  # else: of trainings
+        # A loop with more resets is one over training runs.
+        if isinstance(loop, LOOPS) and learns and called.count("reset") == 1:
             yield Hit(call, "every episode begins with the same seed")
 
 

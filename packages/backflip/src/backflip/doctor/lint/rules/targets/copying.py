@@ -45,7 +45,7 @@ def _fills_a_target(copy: Copy) -> bool:
 
 
 def _is_at_work(source: Source, call: ast.Call) -> bool:
-    """Return whether a copy is of the training, not of the start, where both are equal."""
+    """Return whether a copy is made during training, not at the start, where both are equal."""
     name = getattr(source.function_of(call), "name", "")
     inside = source.is_inside(call, (*LOOPS, ast.If))
     return inside or (bool(name) and not name.startswith(STARTS))
