@@ -12,7 +12,7 @@ from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import BY_ID, CAUSES
 from backflip.doctor.check import Cause, Check
 from backflip.doctor.healthy_returns import healthy_returns
-from backflip.doctor.probe_evidence import SIGN
+from backflip.doctor.probe_evidence import CONSTANT, SIGN
 from backflip.doctor.signals import SIGNALS
 
 PAGE = Path(__file__).parent / "checks.md"
@@ -88,14 +88,14 @@ def _healthy_returns() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _short(probe: str) -> str:
-    return "a negative value on 1" if probe == SIGN else probe.removeprefix("probe:")
+def _named(probe: str) -> str:
+    return f"`{CONSTANT}` with a negative value" if probe == SIGN else f"`{probe}`"
 
 
 def _probes(cause: Cause) -> str:
     if not cause.probes:
         return ""
-    named = ", ".join(f"{_short(name)} {p:.0%}" for name, p in cause.probes.items())
+    named = ", ".join(f"{_named(name)} {p:.0%}" for name, p in cause.probes.items())
     return f"\n*[Probes](probe.md) that fail if it is in the code:* {named}.\n"
 
 

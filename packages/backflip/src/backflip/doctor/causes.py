@@ -119,11 +119,11 @@ CAUSES: tuple[Cause, ...] = (
         id="policy-loss",
         text="The policy loss is wrong: its sign, its ratio, a gradient that does not reach the "
         "policy, or a gradient that flows where it must not.",
-        fix="Test it on probe environment 4: one state, two actions, a reward of 1 and -1.",
+        fix="Test it on `probe:4`: one state, two actions, a reward of 1 and -1.",
         experiment=Experiment(
-            "run the probe environments",
-            "values are right and the policy is wrong on probe 4",
-            "probe 4 passes: the mistake is elsewhere",
+            "run the probes",
+            "values are right and the policy is wrong on `probe:4`",
+            "`probe:4` passes: the mistake is elsewhere",
         ),
         prior=2.0,
         probes=_probes(0.05, 0.8),
@@ -164,8 +164,8 @@ CAUSES: tuple[Cause, ...] = (
         "bootstrap at a terminal state, or a reward of another step.",
         fix="Compute targets of a stored batch again, with and without the mask of ends.",
         experiment=Experiment(
-            "run the probe environments",
-            "values are wrong on probe:3 (discount) or probe:truncation (time limit)",
+            "run the probes",
+            "values are wrong on `probe:3` (discount) or `probe:truncation` (time limit)",
             "these pass: the targets are right",
         ),
         prior=2.0,

@@ -35,7 +35,7 @@ def _largest_reward(log: Log) -> Signal:
 
 
 def _beyond_bound(log: Log) -> Running | None:
-    """Return |mean Q| over the largest possible one, max |r| / (1 - γ)."""
+    """Return |mean Q| divided by the largest possible one, max |r| / (1 - γ)."""
     discount = log.setting("discount")
     if discount is None or not 0 <= discount < 1:
         return None
@@ -85,7 +85,7 @@ def _target_still(log: Log) -> Running | None:
 
 
 def _error(log: Log) -> Running | None:
-    """Return |TD error| over the largest |r| + α |H| so far; without entropy, α H is 0."""
+    """Return |TD error| / (largest |r| + α |H| so far); without entropy, α H is 0."""
     size = _largest_reward(log)
     if log.has("temperature", "entropy"):
         bonus = together(log.signals["temperature"], log.signals["entropy"], np.multiply)
@@ -121,14 +121,14 @@ def _policy_learns_late(log: Log) -> Running | None:
 
 
 def _behind_target(log: Log) -> Running | None:
-    """Return |mean target - mean Q| over the mean |TD error|."""
+    """Return |mean target - mean Q| divided by the mean |TD error|."""
     gap = together(log.signals["target_mean"], log.signals["q_mean"], lambda t, q: np.abs(t - q))
     found = smoothed(log, together(gap, log.signals["td_error_abs_mean"], ratio))
     return or_none(after(log, EARLY, largest(found)))
 
 
 def _level(log: Log) -> Running | None:
-    """Return log10 of the largest |mean Q| so far over the mean |r|, for rewards of one sign."""
+    """Return log10 of the largest |mean Q| so far / mean |r|; None for rewards of both signs."""
     least, most = log.signals["reward_min"], log.signals["reward_max"]
     low, high = float(np.fmin.reduce(least.y)), float(np.fmax.reduce(most.y))
     slack = 1e-3 * max(abs(low), abs(high))
@@ -192,7 +192,7 @@ CHECKS = (
     Check(
         id="Q-BOUND",
         title="action values are larger than any return",
-        quantity="|mean Q| over max |r| / (1 - γ)",
+        quantity="|mean Q| divided by max |r| / (1 - γ)",
         measure=_beyond_bound,
         needs=("reward_min", "reward_max", "q_mean"),
         bad_side="above",
@@ -244,8 +244,8 @@ CHECKS = (
     Check(
         id="Q-ERROR",
         title="the error of the action values is large",
-        quantity="mean |TD error| over the largest |r|, with that of the entropy of SAC, median of "
-        "updates after 20 % of the budget",
+        quantity="mean |TD error| divided by the largest |r|, with that of the entropy of SAC, "
+        "median of updates after 20 % of the budget",
         measure=_error,
         needs=("td_error_abs_mean", "reward_min", "reward_max"),
         bad_side="above",
@@ -266,8 +266,8 @@ CHECKS = (
     Check(
         id="Q-LOSS",
         title="the loss of the action values is huge",
-        quantity="root of the median loss over the largest mean return; of a Huber loss, the loss "
-        "itself if it is larger",
+        quantity="root of the median loss divided by the largest mean return; for a Huber loss, "
+        "the loss itself if it is larger",
         measure=_loss_beyond_returns,
         needs=("q_loss", "episode_return_mean"),
         bad_side="above",
@@ -323,7 +323,7 @@ CHECKS = (
     Check(
         id="Q-BEHIND",
         title="action values stay behind their targets",
-        quantity="|mean target - mean Q| over the mean |TD error|, after 20 % of the budget",
+        quantity="|mean target - mean Q| divided by the mean |TD error|, after 20 % of the budget",
         measure=_behind_target,
         needs=("target_mean", "q_mean", "td_error_abs_mean"),
         bad_side="above",
@@ -344,8 +344,8 @@ CHECKS = (
     Check(
         id="Q-LEVEL",
         title="action values stay at the size of one reward",
-        quantity="decimal logarithm of the largest |mean Q| so far over the mean |r|, after 60 % "
-        "of the budget: values that include entropy may pass through 0 before",
+        quantity="decimal logarithm of the largest |mean Q| so far divided by the mean |r|, after "
+        "60 % of the budget: values that include entropy may pass through 0 before",
         measure=_level,
         needs=("q_mean", "reward_mean", "reward_min", "reward_max"),
         bad_side="below",
@@ -398,7 +398,7 @@ CHECKS = (
     Check(
         id="Q-TEMPERATURE",
         title="the temperature grows",
-        quantity="decimal logarithm of the temperature over its first value",
+        quantity="decimal logarithm of the temperature divided by its first value",
         measure=_temperature,
         needs=("temperature",),
         bad_side="above",
@@ -418,7 +418,7 @@ CHECKS = (
     Check(
         id="Q-TEMPERATURE-LOW",
         title="the temperature is small",
-        quantity="smallest decimal logarithm of the temperature over its first value",
+        quantity="smallest decimal logarithm of the temperature divided by its first value",
         measure=_temperature_low,
         needs=("temperature",),
         bad_side="below",

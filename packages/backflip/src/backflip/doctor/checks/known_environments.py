@@ -100,8 +100,8 @@ CHECKS = (
     Check(
         id="ENV-NEGATED",
         title="returns are minus those of the environment",
-        quantity="largest distance of the return over the length from minus the reward of an env "
-        "step, in environments that give the same at each",
+        quantity="largest distance of the return divided by the length from minus the reward of an "
+        "env step, in environments that give the same reward at each",
         measure=_not_negated,
         needs=("episode_return_mean", "episode_length_mean"),
         bad_side="below",

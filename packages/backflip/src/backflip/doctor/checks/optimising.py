@@ -132,7 +132,7 @@ def _value_still(log: Log) -> Running | None:
 
 
 def _share_of_update(log: Log, name: str) -> Running | None:
-    """Return log10 of the largest movement so far of one module over that of all parameters."""
+    """Return log10 of the largest movement so far of one module divided by that of all."""
     share = together(log.signals[name], log.signals["update_ratio"], ratio)
     return or_none(after(log, EARLY, log10_of(largest(Running(share.x, share.y)))))
 
@@ -284,8 +284,8 @@ CHECKS = (
     Check(
         id="NN-POLICY-STILL",
         title="the policy does not change",
-        quantity="decimal logarithm of the largest movement so far of the policy's parameters over "
-        "that of all, after 20 % of the budget",
+        quantity="decimal logarithm of the largest movement so far of the policy's parameters "
+        "divided by that of all parameters, after 20 % of the budget",
         measure=_policy_still,
         needs=("policy_update_ratio", "update_ratio"),
         bad_side="below",
@@ -300,7 +300,7 @@ CHECKS = (
         id="NN-VALUE-STILL",
         title="the value function does not change",
         quantity="decimal logarithm of the largest movement so far of the value function's own "
-        "parameters over that of all, after 20 % of the budget",
+        "parameters divided by that of all parameters, after 20 % of the budget",
         measure=_value_still,
         needs=("value_update_ratio", "update_ratio"),
         bad_side="below",

@@ -48,7 +48,7 @@ CHECKS = (
         id="ENV-ACTIONS",
         title="actions have no visible effect",
         quantity="p-value of the hypothesis that actions have no effect on the next observation "
-        f"and the reward, over all estimates so far, from {FEWEST} estimates on",
+        f"and the reward, corrected for the number of estimates so far, from {FEWEST} estimates on",
         measure=_no_effect,
         needs=("action_effect_p",),
         bad_side="above",

@@ -142,7 +142,7 @@ CHECKS = (
     Check(
         id="PI-ENT-FLAT",
         title="the policy stays random",
-        quantity="smallest entropy so far over its maximum, after half the budget",
+        quantity="smallest entropy so far divided by its maximum, after half the budget",
         measure=_stays_random,
         needs=("entropy",),
         bad_side="above",
@@ -167,7 +167,7 @@ CHECKS = (
     Check(
         id="PI-ENT-HIGH",
         title="the policy is still almost random",
-        quantity="smallest entropy so far over its maximum, after half the budget",
+        quantity="smallest entropy so far divided by its maximum, after half the budget",
         measure=_stays_random,
         needs=("entropy",),
         bad_side="above",
@@ -193,8 +193,8 @@ CHECKS = (
     ),
     Check(
         id="PI-ENT-START",
-        title="the policy prefers actions before it has learnt",
-        quantity="entropy of the first update over its maximum",
+        title="the policy prefers actions before it has learned",
+        quantity="entropy of the first update divided by its maximum",
         measure=_starts_decided,
         needs=("entropy",),
         bad_side="below",
@@ -238,8 +238,8 @@ CHECKS = (
     Check(
         id="PI-ENT-EARLY",
         title="the policy decides before the return has risen",
-        quantity="rise of the return over its first values, in its noise, where the entropy has "
-        "fallen below 5 % of its maximum",
+        quantity="how far the return has risen above its first values, divided by the noise of the "
+        "return, where the entropy has fallen below 5 % of its maximum",
         measure=_decides_unproven,
         needs=("entropy", "episode_return_mean"),
         bad_side="below",
@@ -333,7 +333,7 @@ CHECKS = (
         needs=("approx_kl",),
         bad_side="above",
         limit_from="convention",
-        explanation="One update replaced the policy: what it had learnt can be lost at once.",
+        explanation="One update replaced the policy: what it had learned can be lost at once.",
         causes={
             "steps-too-large": 0.7,
             "acting-and-learning-disagree": 0.3,

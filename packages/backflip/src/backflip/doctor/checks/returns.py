@@ -195,7 +195,7 @@ CHECKS = (
         needs=("episode_return_mean",),
         bad_side="above",
         limit_from="calibrated",
-        explanation="The policy had learnt, and lost it.",
+        explanation="The policy had learned, and lost it.",
         causes={
             "steps-too-large": 0.5,
             "acting-and-learning-disagree": 0.3,
@@ -218,7 +218,7 @@ CHECKS = (
         needs=("episode_return_mean",),
         bad_side="above",
         limit_from="convention",
-        explanation="The policy had learnt, and what is left at the end is no better than the "
+        explanation="The policy had learned, and what is left at the end is no better than the "
         "untrained one. Of some algorithms, a few seeds of a healthy program do this: run more "
         "seeds, and keep the best policy.",
         causes={
@@ -245,7 +245,7 @@ CHECKS = (
         needs=("episode_return_mean",),
         bad_side="above",
         limit_from="convention",
-        explanation="Part of what the policy had learnt is gone at the end. Returns of healthy "
+        explanation="Part of what the policy had learned is gone at the end. Returns of healthy "
         "programs fall like this, too: run more seeds, keep the best policy, and try a smaller "
         "learning rate at the end.",
         causes={
@@ -264,9 +264,9 @@ CHECKS = (
     Check(
         id="ENV-WORSE",
         title="the return falls below that of the untrained policy",
-        quantity="how far the return lies below the first ones, in its noise, after half the "
-        "budget; of DQN not before 20,000 env steps: its first greedy actions can be worse than "
-        "random ones",
+        quantity="how far the return lies below the first ones, divided by the noise of the "
+        "return, after half the budget; for DQN not before 20,000 env steps: its first greedy "
+        "actions can be worse than random ones",
         measure=_worse_than_start,
         needs=("episode_return_mean",),
         bad_side="above",
@@ -284,12 +284,14 @@ CHECKS = (
         source=_JONES,
         least_margin=3.0,
         from_start=True,
-        superseded_by=("ENV-DROP", "Q-NO-UPDATE"),  # a policy that had learnt, or never did
+        superseded_by=("ENV-DROP", "Q-NO-UPDATE"),  # a policy that had learned, or never did
     ),
     Check(
         id="ENV-NOTHING",
         title="the return does not rise",
-        quantity="rise of the return over its first values, in its noise, after half the budget",
+        quantity="how far the return has risen above its first values, divided by the noise of the "
+        "return (median distance from its running median, or the error of its means if that is "
+        "larger); measured after half the budget",
         measure=_no_progress,
         needs=("episode_return_mean",),
         bad_side="below",
@@ -343,7 +345,7 @@ CHECKS = (
     Check(
         id="ENV-EQUAL",
         title="all returns are equal",
-        quantity="spread of all returns over their size, after half the budget",
+        quantity="range of all returns divided by the largest |return|, after half the budget",
         measure=_returns_equal,
         needs=("episode_return_mean",),
         bad_side="below",

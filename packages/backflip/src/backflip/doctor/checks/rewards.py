@@ -111,7 +111,7 @@ def _ranks(values: Values) -> Int[np.ndarray, " n"]:
 
 
 def _reward_constant(log: Log) -> Running | None:
-    """Return the range of the rewards so far over their size."""
+    """Return the range of the rewards so far divided by the largest |r|."""
     least, most = log.signals["reward_min"], log.signals["reward_max"]
     low = together(least, most, lambda low, _: np.fmin.accumulate(low))
     high = together(least, most, lambda _, high: np.fmax.accumulate(high))
@@ -154,7 +154,7 @@ CHECKS = (
         id="REW-SIGN",
         title="learned and true reward have different signs",
         quantity="share of updates so far at which the mean reward that is learned from has "
-        "another sign than the mean of return over length, after 20 % of the budget; with a "
+        "another sign than the mean of return divided by length, after 20 % of the budget; with a "
         "replay, as long as the true reward had one sign",
         measure=_other_sign,
         needs=("episode_return_mean", "episode_length_mean", "reward_mean"),
@@ -169,8 +169,8 @@ CHECKS = (
     Check(
         id="REW-UNRELATED",
         title="learned and true reward do not move together",
-        quantity="rank correlation over updates of the mean reward with return over length; not if "
-        "rewards are scaled by running statistics, or may be",
+        quantity="rank correlation, of all updates, of the mean reward with the return divided by "
+        "the length; not if rewards are scaled by running statistics, or may be",
         measure=_unrelated,
         needs=("episode_return_mean", "episode_length_mean", "reward_mean"),
         bad_side="below",
@@ -185,7 +185,7 @@ CHECKS = (
     Check(
         id="REW-CONST",
         title="all rewards are equal",
-        quantity="range of the rewards so far over their size, after 10 % of the budget",
+        quantity="range of the rewards so far divided by the largest |r|, after 10 % of the budget",
         measure=_reward_constant,
         needs=("reward_min", "reward_max"),
         bad_side="below",

@@ -30,19 +30,19 @@ def _from_start(value: float) -> Running:
 
 
 def _target_never(log: Log) -> Running | None:
-    """Return the interval of updates of the target network over the planned steps."""
+    """Return the interval of updates of the target network divided by the planned steps."""
     if log.setting("tau") == 0:
         return _from_start(NEVER)
     return _interval(log, "target_update_interval")
 
 
 def _policy_never(log: Log) -> Running | None:
-    """Return the gradient steps between two of the policy over those planned."""
+    """Return the gradient steps between two of the policy divided by those planned."""
     return _interval(log, "policy_delay")
 
 
 def _interval(log: Log, name: str) -> Running | None:
-    """Return a setting, in env steps or gradient steps, over the planned number of either."""
+    """Return a setting, in env steps or gradient steps, divided by the planned number of either."""
     every, steps = log.setting(name), log.setting("gradient_steps") or 1.0
     if every is None or not log.planned > 0:
         return None
@@ -77,8 +77,8 @@ CHECKS = (
     Check(
         id="Q-TARGET-NEVER",
         title="the target network is never updated",
-        quantity="`target_update_interval` over the planned env steps (times `gradient_steps`), or "
-        "1e9 if `tau` is 0",
+        quantity="`target_update_interval` divided by the planned env steps (times "
+        "`gradient_steps`), or 1e9 if `tau` is 0",
         measure=_target_never,
         needs=(),
         bad_side="above",
@@ -92,7 +92,7 @@ CHECKS = (
     Check(
         id="Q-POLICY-NEVER",
         title="the policy is never updated",
-        quantity="`policy_delay` over the planned env steps (times `gradient_steps`)",
+        quantity="`policy_delay` divided by the planned env steps (times `gradient_steps`)",
         measure=_policy_never,
         needs=(),
         bad_side="above",

@@ -58,7 +58,7 @@ def _wrong_sign(log: Log) -> Running | None:
 
 
 def _beyond_bound(log: Log) -> Running | None:
-    """Return |mean value| over the largest possible one, max |r| / (1 - γ)."""
+    """Return |mean value| divided by the largest possible one, max |r| / (1 - γ)."""
     discount = log.setting("discount")
     if discount is None or not 0 <= discount < 1:
         return None
@@ -174,8 +174,8 @@ CHECKS = (
     Check(
         id="PV-WEIGHT",
         title="the value loss has no weight",
-        quantity="largest median so far of |loss - loss of the policy| over (V - G)², where that "
-        "is 20 times the other terms, after 10 % of the budget",
+        quantity="largest median so far of |loss - loss of the policy| divided by (V - G)², where "
+        "that is 20 times the other terms, after 10 % of the budget",
         measure=_weight,
         needs=("total_loss", "policy_loss", "value_loss", "entropy"),
         bad_side="below",
@@ -191,8 +191,8 @@ CHECKS = (
     Check(
         id="PV-ADV-MEAN",
         title="advantages are not centred",
-        quantity="|mean| of the advantages over their standard deviation, before normalisation, "
-        "median of updates",
+        quantity="|mean| of the advantages divided by their standard deviation, before "
+        "normalisation, median of updates",
         measure=_advantages_shifted,
         needs=("advantage_mean", "advantage_std"),
         bad_side="above",
@@ -214,8 +214,8 @@ CHECKS = (
     Check(
         id="PV-ADV-ZERO",
         title="advantages vanish",
-        quantity="decimal logarithm of the largest standard deviation of the advantages over the "
-        "largest |r|, after 10 % of the budget",
+        quantity="decimal logarithm of the largest standard deviation of the advantages divided by "
+        "the largest |r|, after 10 % of the budget",
         measure=_advantages_zero,
         needs=("advantage_std", "reward_min", "reward_max"),
         bad_side="below",
@@ -229,8 +229,8 @@ CHECKS = (
     Check(
         id="PV-SIGN",
         title="values have a sign that rewards exclude",
-        quantity="how far the mean value lies on the excluded side, over its largest size; after "
-        "20 % of the budget",
+        quantity="how far the mean value lies on the excluded side, divided by its largest size; "
+        "after 20 % of the budget",
         measure=_wrong_sign,
         needs=("reward_min", "reward_max", "value_mean"),
         bad_side="above",
@@ -251,7 +251,7 @@ CHECKS = (
     Check(
         id="PV-BOUND",
         title="values are larger than any return",
-        quantity="|mean value| over max |r| / (1 - γ)",
+        quantity="|mean value| divided by max |r| / (1 - γ)",
         measure=_beyond_bound,
         needs=("reward_min", "reward_max", "value_mean"),
         bad_side="above",
@@ -315,8 +315,8 @@ CHECKS = (
     Check(
         id="PV-LEVEL-HIGH",
         title="values are above what rewards allow",
-        quantity="decimal logarithm of the mean value over r / (1 - γ), r the mean reward or, if "
-        "that is more, a tenth of its largest size until then",
+        quantity="decimal logarithm of the mean value divided by r / (1 - γ), r the mean reward "
+        "or, if that is more, a tenth of its largest size until then",
         measure=_level_high,
         needs=("reward_mean", "reward_min", "reward_max", "value_mean", "episode_length_mean"),
         bad_side="above",
@@ -332,8 +332,8 @@ CHECKS = (
     Check(
         id="PV-LEVEL-LOW",
         title="values are below what rewards imply",
-        quantity="decimal logarithm of the largest mean value until now over the mean reward-to-go "
-        "of an episode of the mean length, from 20 % of the budget on",
+        quantity="decimal logarithm of the largest mean value until now divided by the mean "
+        "reward-to-go of an episode of the mean length, from 20 % of the budget on",
         measure=_level_low,
         needs=("reward_mean", "reward_min", "reward_max", "value_mean", "episode_length_mean"),
         bad_side="below",

@@ -33,7 +33,7 @@ TIMES = 30.0  # healthy runs on 19 tasks: up to 12, where rewards of both signs 
 LEAST = 0.2  # of the rewards that values must add up; without bootstrapping values are one reward
 LONG = 10.0  # env steps of a horizon over which values must add up
 ENOUGH = 20.0  # env steps whose rewards are enough
-RANDOM = 0.2  # ε above which returns are not those of the policy whose values are learnt
+RANDOM = 0.2  # ε above which returns are not those of the policy whose values are learned
 NORMALISED = 50.0  # rewards divided by the returns' standard deviation give values below
 FALLEN = 0.5  # of the first temperature
 NATS, SMALL = 10.0, 0.2  # an entropy where none is logged, and the share of a value that it may be
@@ -222,8 +222,8 @@ CHECKS = (
     Check(
         id="Q-ABOVE",
         title="action values are far above returns",
-        quantity="|mean Q| over the discounted rewards that returns and lengths of episodes imply, "
-        "and the entropy that the temperature pays for, after 20 % of the budget",
+        quantity="|mean Q| divided by the discounted rewards that returns and lengths of episodes "
+        "imply, with the entropy that the temperature pays for, after 20 % of the budget",
         measure=_far_above,
         needs=_NEEDS,
         bad_side="above",
@@ -248,8 +248,9 @@ CHECKS = (
     Check(
         id="Q-BELOW",
         title="action values are those of a few rewards",
-        quantity="largest |mean Q| after 60 % of the budget, over the rewards of up to 20 env "
-        "steps that returns and lengths of episodes imply, for horizons of 10 env steps or more",
+        quantity="largest |mean Q| after 60 % of the budget, divided by the rewards of up to 20 "
+        "env steps that returns and lengths of episodes imply, for horizons of 10 env steps or "
+        "more",
         measure=_far_below,
         needs=_NEEDS,
         bad_side="below",
@@ -271,7 +272,7 @@ CHECKS = (
     Check(
         id="Q-ENTROPY",
         title="entropy is worth more than reward",
-        quantity="smallest |mean Q| over the discounted rewards that returns and lengths of "
+        quantity="smallest |mean Q| divided by the discounted rewards that returns and lengths of "
         "episodes imply, after 60 % of the budget, where the temperature has not halved, and times "
         "the entropy is more than a fifth of a reward",
         measure=_entropy_above,
@@ -288,8 +289,8 @@ CHECKS = (
     Check(
         id="Q-SIGN",
         title="action values have another sign than returns",
-        quantity="median of mean Q over the rewards of up to 20 env steps that returns and lengths "
-        "of episodes imply, after 60 % of the budget, where returns do not rise",
+        quantity="median of mean Q divided by the rewards of up to 20 env steps that returns and "
+        "lengths of episodes imply, after 60 % of the budget, where returns do not rise",
         measure=_other_sign,
         needs=_NEEDS,
         bad_side="below",
