@@ -215,6 +215,7 @@ SAMPLES = {
     # -100 in 50 env steps: 25 of them follow on average, with -2 each.
     "Q-ABOVE": both("td3", 40.0, _returns | {"q_mean": -2000.0}, _returns | {"q_mean": -50.0}),
     "Q-BELOW": both("td3", 0.025, _returns | {"q_mean": -1.0}, _returns | {"q_mean": -50.0}),
+    "Q-ONE-REWARD": both("td3", 0.1, _returns | {"q_mean": -2.2}, _returns | {"q_mean": -50.0}),
     "Q-ENTROPY": both(
         "sac",
         40.0,

@@ -858,7 +858,7 @@ def test_values_are_compared_with_returns_where_both_count_the_same_rewards():
     assert "Q-ABOVE" not in said(replace(tiny, library="sb3"))
     rises = log("td3", q_mean=5.0, episode_return_mean=T - 2.0, episode_length_mean=50.0)
     assert "Q-SIGN" not in said(rises)
-    for temperature, counts in ((0.3, True), (0.003, False)):
+    for temperature, counts in ((1.0, True), (0.3, False), (0.003, False)):
         soft = log("sac", q_mean=50.0, temperature=temperature, entropy=-2.0, **returns)
         assert ("Q-SIGN" in said(soft)) != counts
     high = log("sac", q_mean=2000.0, temperature=10.0, **returns)
@@ -1094,3 +1094,20 @@ def test_values_that_begin_to_differ_are_not_constant():
         one.check.id for one in diagnose(log("ppo", explained_variance=1e-7)).findings
     }
     assert not diagnose(log("ppo", explained_variance=late)).findings
+
+
+def test_entropy_below_a_reward_does_not_turn_the_sign_of_values():
+    """The reward of an env step is -2: an entropy of 10 is worth as much at a temperature of .2."""
+    check, of = BY_ID["Q-SIGN"], SAMPLES["Q-SIGN"].broken
+    for temperature, is_found in ((0.1, True), (0.15, True), (0.17, False), (1.0, False)):
+        named = {name: one.y for name, one in of.signals.items()}
+        found = run_check(check, log("sac", **named, temperature=temperature))
+        assert (found is not None and np.nanmin(found.value) < check.limit) == is_found
+
+
+@pytest.mark.parametrize(("discount", "is_found"), [(None, True), (0.99, True), (0.5, False)])
+def test_values_of_one_reward_are_right_for_a_low_discount(discount, is_found):
+    of = replace(SAMPLES["Q-ONE-REWARD"].broken, settings={"discount": discount})
+    found = {one.check.id for one in diagnose(of).findings}
+    assert ("Q-ONE-REWARD" in found) == is_found
+    assert "Q-BELOW" not in found, "it says the same"

@@ -37,6 +37,8 @@ RANDOM = 0.2  # ε above which returns are not those of the policy whose values 
 NORMALISED = 50.0  # rewards divided by the returns' standard deviation give values below
 FALLEN = 0.5  # of the first temperature
 NATS, SMALL = 10.0, 0.2  # an entropy where none is logged, and the share of a value that it may be
+TURNS = 0.8  # of a reward: entropy that is worth less does not turn the sign of a value
+FORESIGHTED = 0.9  # a discount from which on values are those of several rewards
 _SOURCE = "two routes to one number; van Hasselt et al. 2016, arXiv:1509.06461, figure 3"
 _NEEDS = ("q_mean", "episode_return_mean", "episode_length_mean")
 
@@ -90,15 +92,15 @@ def _with_entropy(log: Log, values: Running) -> Running:
     return values._replace(value=values.value + np.sign(values.value) * more)
 
 
-def _without_entropy(log: Log, found: Running | None) -> Running | None:
-    """Return what was measured, but NaN where entropy counts for more than a little.
+def _without_entropy(log: Log, found: Running | None, most: float = SMALL) -> Running | None:
+    """Return what was measured, but NaN where entropy counts for more than the share `most`.
 
     That is asked both of an env step and of the half of it: action values still contain the entropy
     of older policies for a while.
     """
     if found is None:
         return None
-    counts = _entropy_counts(log, found.x) | _entropy_counts(log, found.x / 2.0)
+    counts = _entropy_counts(log, found.x, most) | _entropy_counts(log, found.x / 2.0, most)
     return or_none(found._replace(value=np.where(counts, np.nan, found.value)))
 
 
@@ -135,8 +137,8 @@ def _acts_at_random(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
     return np.interp(x, epsilon.x, epsilon.y) > RANDOM
 
 
-def _entropy_counts(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
-    """Return where α H may be more than a small share of the reward of an env step."""
+def _entropy_counts(log: Log, x: Values, most: float = SMALL) -> Bool[np.ndarray, " n"]:
+    """Return where α H may be more than the share `most` of the reward of an env step."""
     if log.algorithm != "sac":
         return np.zeros(len(x), bool)
     if not log.has("temperature"):
@@ -145,7 +147,7 @@ def _entropy_counts(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
     if not len(reward.x):
         return np.ones(len(x), bool)
     bonus = np.interp(x, temperature.x, temperature.y) * _nats(log, x)
-    return bonus > SMALL * np.abs(np.interp(x, reward.x, reward.value))
+    return bonus > most * np.abs(np.interp(x, reward.x, reward.value))
 
 
 def _nats(log: Log, x: Values) -> Values:
@@ -172,6 +174,21 @@ def _far_below(log: Log) -> Running | None:
         return None
     size = Running(found.x, np.abs(found.value))
     return or_none(at_the_end(largest(after(log, LATE, size))))
+
+
+def _from_one_reward(log: Log) -> Running | None:
+    """Return the largest |Q / (R / L) - 1| after `LATE`; 0 if values are those of one reward.
+
+    Normalised rewards are not excluded: that they give just this ratio would be chance.
+    """
+    discount, lengths = log.setting("discount"), log.signals["episode_length_mean"].y
+    if log.teaches or (discount is not None and discount < FORESIGHTED):
+        return None
+    reward, values = _reward(log), after(log, LATE, smoothed(log, log.signals["q_mean"]))
+    if not len(reward.x) or not len(values.x) or np.nanmedian(lengths) < 2 * LONG:
+        return None
+    share = ratio(values.value, np.interp(values.x, reward.x, reward.value))
+    return or_none(at_the_end(largest(values._replace(value=np.abs(share - 1.0)))))
 
 
 def _entropy_above(log: Log) -> Running | None:
@@ -207,7 +224,7 @@ def _other_sign(log: Log) -> Running | None:
     sign. Where returns rise, values may be right about the new policy before its first episode
     ends. Each median covers at least `SPAN` of the budget.
     """
-    found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.max))
+    found = _without_entropy(log, _relative(log, _values(log, ENOUGH), np.max), TURNS)
     reward = _reward(log)
     if found is None or reward.value[-1] > reward.value[0]:
         return None
@@ -267,6 +284,29 @@ CHECKS = (
         },
         source=_SOURCE,
         limit=LEAST,
+        superseded_by=("Q-ONE-REWARD",),
+        algorithms=OFF_POLICY,
+    ),
+    Check(
+        id="Q-ONE-REWARD",
+        title="action values are those of one reward",
+        quantity="largest distance from 1 of mean Q divided by the mean reward of an env step, "
+        "after 60 % of the budget, for episodes of 20 env steps or more and discounts of at least "
+        "0.9, or unknown ones",
+        measure=_from_one_reward,
+        needs=_NEEDS,
+        bad_side="below",
+        limit_from="convention",
+        explanation="Values do not add up rewards: the next state's value does not reach the "
+        "target, or comes from a network that never changes.",
+        causes={
+            "value-targets": 0.7,
+            "discount": 0.6,
+            "target-network": 0.6,
+            "values-do-not-learn": 0.1,
+        },
+        source="two routes to one number: with γ = 0, Q(s, a) is the mean of r",
+        limit=0.3,
         algorithms=OFF_POLICY,
     ),
     Check(
