@@ -446,8 +446,8 @@ def seeds_from(first_seed: int, seeds: int) -> list[int]:
         raise UsageError(f"`seeds` must be at least 1, got {shown(seeds)}; try --seeds 10")
     if not isinstance(first_seed, Integral) or first_seed < 0 or first_seed + seeds > 2**31:
         raise UsageError(
-            f"seeds must lie between 0 and {2**31 - 1}, got {shown(seeds)} seeds from {shown(first_seed)} "
-            "on; try --seed 0"
+            f"seeds must lie between 0 and {2**31 - 1}, got {shown(seeds)} seeds from "
+            f"{shown(first_seed)} on; try --seed 0"
         )
     return list(range(first_seed, first_seed + seeds))
 
