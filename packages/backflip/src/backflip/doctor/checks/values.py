@@ -21,7 +21,7 @@ from backflip.doctor.measures import (
     together,
 )
 
-EARLY = 0.2  # of the budget
+EARLY, LATE = 0.2, 0.5  # of the budget
 NEVER = 0.1
 CLEARLY = 20.0  # times the other terms of a loss
 ORDINARY = 1.0  # a loss that nothing is said about
@@ -126,10 +126,11 @@ def _level_high(log: Log) -> Running | None:
 def _level_low(log: Log) -> Running | None:
     """Return the best level of the whole log for each env step.
 
-    Values start near 0 and must rise, but to learn them slowly is not a mistake.
+    Values start near 0 and must rise, but to learn them slowly is not a mistake: nothing is said
+    before half of the budget.
     """
     found = level(log)
-    best = found and or_none(after(log, EARLY, largest(smoothed(log, found))))
+    best = found and or_none(after(log, LATE, largest(smoothed(log, found))))
     return best and best._replace(value=np.full_like(best.value, best.value[-1]))
 
 
@@ -333,7 +334,7 @@ CHECKS = (
         id="PV-LEVEL-LOW",
         title="values are below what rewards imply",
         quantity="decimal logarithm of the largest mean value until now divided by the mean "
-        "reward-to-go of an episode of the mean length, from 20 % of the budget on",
+        "reward-to-go of an episode of the mean length, from half of the budget on",
         measure=_level_low,
         needs=("reward_mean", "reward_min", "reward_max", "value_mean", "episode_length_mean"),
         bad_side="below",
