@@ -10,6 +10,7 @@ from tests.type_checks import CHECKED_CALLS, checked
 from backflip.core.losses import squared_error
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("again", [False, True])
 def test_the_first_calls_of_each_test_are_checked(again: bool) -> None:
     with pytest.raises(TypeCheckError):

@@ -29,6 +29,7 @@ def test_the_clip_with_more_backward_rotation_is_better() -> None:
     assert teacher.backward(still, clip_of([5, 4, 5])) == "tie"
 
 
+@pytest.mark.medium
 def test_the_angle_of_hopper_grows_when_it_leans_forward() -> None:
     """The upper end of the torso is then in front of its lower end."""
     simulators = Simulators("hopper.xml", 1, 4, contacts=False)

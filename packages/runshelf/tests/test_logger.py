@@ -287,6 +287,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("arguments", "settings", "said"), WRONG)
 def test_invalid_values_are_reported_once_and_raised_only_in_strict_mode(
     run, capsys, monkeypatch, arguments, settings, said

@@ -91,6 +91,7 @@ def test_loss_equals_the_definition_row_by_row(spec: EnvSpec, normalized: bool) 
     np.testing.assert_allclose(total, whole, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.medium
 def test_targets_are_n_step_returns_to_the_end_of_rollout_or_episode() -> None:
     """Two routes to one number: A + V with λ = 1, and the definition of G as a sum."""
     rng = np.random.default_rng(0)
@@ -113,6 +114,7 @@ def test_targets_are_n_step_returns_to_the_end_of_rollout_or_episode() -> None:
     np.testing.assert_allclose(advantage, expected - np.asarray(values), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.medium
 def test_rmsprop_by_hand_has_its_epsilon_inside_the_root_and_starts_at_1() -> None:
     """The mean square is .99 + .01 · 9 = 1.08, then .99 · 1.08 + .01 · 9 = 1.1592."""
     params = {"w": jnp.zeros(1)}

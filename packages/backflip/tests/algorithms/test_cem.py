@@ -56,6 +56,7 @@ def test_fitness_is_the_return_of_the_first_episodes_in_loops(episodes: int) -> 
     assert (np.abs(found - whole) > 0.01).tolist() == [False, True, episodes == 1, False]
 
 
+@pytest.mark.medium
 def test_the_elite_by_hand() -> None:
     """Members 1 and 3 of four: mean (3, 5), variances 1 and 4, plus noise."""
     members = jnp.array([[9.0, 9.0], [2.0, 3.0], [8.0, 8.0], [4.0, 7.0]])
@@ -109,6 +110,7 @@ def test_row_n_acts_with_the_parameters_of_member_n(spec: EnvSpec, hidden: Any) 
     np.testing.assert_allclose(cem(config, spec).evaluation_action(there, obs, KEY), greedy)
 
 
+@pytest.mark.medium
 def test_a_linear_policy_equals_numpy() -> None:
     policy = make_policy(SMALL, CONTINUOUS)
     assert policy.size == 5 * 2 + 2

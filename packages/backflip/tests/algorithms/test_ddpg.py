@@ -47,6 +47,7 @@ def start(seed: int = 0) -> DDPGState:
     return state._replace(target_actor=other.actor, target_critics=other.critics)
 
 
+@pytest.mark.medium
 def test_targets_by_hand() -> None:
     """Q(1, ½) = 4.5: half of it is added, but not after the end."""
     goal = targets(HALFWAY, [CRITIC], three_rows())
@@ -92,6 +93,7 @@ def test_critics_do_not_learn_through_their_targets() -> None:
     assert biggest[1:] == [0, 0]
 
 
+@pytest.mark.medium
 def test_noise_is_normal_in_half_widths() -> None:
     algorithm, state = ddpg(SMALL, LOPSIDED), start()
     state = state._replace(actor=jax.tree.map(jnp.zeros_like, state.actor))

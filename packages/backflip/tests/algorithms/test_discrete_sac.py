@@ -76,6 +76,7 @@ CRITICS = [{"of": jnp.array([4.0, 8.0])}, {"of": jnp.array([6.0, 2.0])}]  # the 
 ENTROPY = -0.25 * np.log(0.25) - 0.75 * np.log(0.75)
 
 
+@pytest.mark.medium
 def test_targets_by_hand() -> None:
     """¼ 4 + ¾ 2 = 2.5, and α = 0.2; nothing after the end."""
     goal = module.targets(NET, POLICY, CRITICS, jnp.array(0.2), three_rows())
@@ -91,6 +92,7 @@ def test_assess_returns_the_expected_action_value() -> None:
     np.testing.assert_allclose(said["entropy"], [ENTROPY] * 3, rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_losses_by_hand() -> None:
     rows = three_rows()._replace(action=jnp.array([0, 1, 1]))
     loss, values = module.critic_loss(NET, CRITICS, rows, jnp.array([5.0, 5.0, 8.0]))

@@ -262,6 +262,7 @@ def test_schedules_count_the_random_env_steps() -> None:
         np.testing.assert_allclose(module.learning_rate(config, state), rate, rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_the_share_of_random_actions_is_epsilon() -> None:
     config = changed(epsilon_start=0.3, epsilon_end=0.3)
     algorithm, state = dqn(config, DISCRETE), start(config, DISCRETE)
@@ -286,6 +287,7 @@ def test_evaluation_is_greedy_and_from_pixels_almost_greedy() -> None:
         assert least <= same <= (1.0 if least == 1 else 0.9999)
 
 
+@pytest.mark.medium
 def test_assess_returns_the_value_of_the_best_action() -> None:
     algorithm, state = dqn(SMALL, DISCRETE), start(SMALL, DISCRETE)
     obs = drawn(DISCRETE).obs[0]

@@ -111,6 +111,7 @@ def test_a_closed_driver_leaves_no_compiled_program(where: str) -> None:
 # What clips are cut from
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("axes", [(3,), (2, 3), (2, 4, 3)], ids=str)
 @pytest.mark.parametrize("library", [np, jnp], ids=["numpy", "jax"])
 def test_clips_are_cut_from_the_newest_frames_of_the_first_environments(

@@ -296,6 +296,7 @@ def test_random_actions_fill_a_box(env_id: str, low: float, high: float) -> None
     assert record.action.std() == pytest.approx((high - low) / np.sqrt(12), rel=0.05)
 
 
+@pytest.mark.medium
 def test_evaluation_plays_whole_new_episodes_from_the_same_starts() -> None:
     there = driver()
     learners = there.start([0, 1])
@@ -310,6 +311,7 @@ def test_evaluation_plays_whole_new_episodes_from_the_same_starts() -> None:
     np.testing.assert_array_equal(other.returns[0], one.returns[0])
 
 
+@pytest.mark.medium
 def test_half_a_round_has_the_first_episodes_of_a_whole_one() -> None:
     there = driver()
     learners = there.start([0, 1])
@@ -318,6 +320,7 @@ def test_half_a_round_has_the_first_episodes_of_a_whole_one() -> None:
     same_bits(half, jax.tree.map(lambda each: each[:, :15], whole))
 
 
+@pytest.mark.medium
 def test_a_learner_with_few_environments_is_evaluated_in_more() -> None:
     opened: list[int] = []
 
@@ -362,6 +365,7 @@ class _Short(_Endless):
         return np.zeros(1, np.float32), 1.0, True, False, {}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("kind", "episodes"), [(_Endless, 20), (_Short, 30)])
 def test_evaluation_ends_before_many_endless_episodes(
     kind: type[_Endless], episodes: int, monkeypatch: pytest.MonkeyPatch

@@ -87,6 +87,7 @@ def test_only_one_of_some_rollouts_is_looked_at() -> None:
     assert max(errors(DISCRETE, updates=every)) < 1e-5
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("updates", "rows", "looked_at"), [(128, 128, 64), (8, 32, 2), (1, 32, 1), (4, 256, 10)]
 )

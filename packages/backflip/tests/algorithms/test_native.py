@@ -336,6 +336,7 @@ def test_episode_statistics_are_nan_if_no_episode_ended() -> None:
         assert np.isnan(metrics[f"episode_length_{name}"]).all()
 
 
+@pytest.mark.medium
 def test_invalid_rows_count_in_no_episode() -> None:
     """By hand: rewards 1, 2, end; a reset row of 100; 3 begins the next episode."""
     no = jnp.zeros((4, 1), bool)

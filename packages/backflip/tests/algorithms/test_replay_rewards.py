@@ -76,6 +76,7 @@ def of_steps(of: Layout, memory: Replay, drawn: Transition) -> np.ndarray:
     return (np.stack(each) * steps.discount).sum(-2)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("rollouts", [2, 5, 9])  # less than full, full, and written over
 @pytest.mark.parametrize("at_once", [1, 30, 48, 10_000])  # rows of time: 1, 5, 8, all
 def test_sums_of_drawn_rows_are_those_of_their_env_steps(
@@ -92,6 +93,7 @@ def test_sums_of_drawn_rows_are_those_of_their_env_steps(
     assert np.ptp(drawn.extra.discount) > 0  # some rows are cut by an episode's end
 
 
+@pytest.mark.medium
 def test_a_rollout_has_the_rewards_that_its_rows_have_in_the_replay() -> None:
     of = images(20)
     memory, batch = filled(of, 5), rollout(np.random.default_rng(9))

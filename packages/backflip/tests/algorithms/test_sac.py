@@ -94,6 +94,7 @@ def test_the_temperature_moves_entropy_to_its_target() -> None:
         np.testing.assert_allclose(moved, -0.03 if falls else 0.03, rtol=0.01)
 
 
+@pytest.mark.medium
 def test_density_is_that_of_a_change_of_variables() -> None:
     """The density of y is that of x over dy/dx, a difference quotient in double precision."""
     rng = np.random.default_rng(0)

@@ -59,6 +59,7 @@ def test_targets_take_the_lower_critic(order: int) -> None:
     np.testing.assert_allclose(goal, [1 + 3.5 / 2, 1, 1 + 3.5 / 2], rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_targets_are_smoothed_within_the_bounds() -> None:
     """½ + ¼ is ¾; ½ + 2 is 1, the bound; ½ - ¼ is ¼: of the lower critic."""
     rows = three_rows()._replace(terminated=jnp.zeros(3, bool))
@@ -89,6 +90,7 @@ def test_the_policy_loss_uses_the_first_critic_only() -> None:
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(unheard))
 
 
+@pytest.mark.medium
 def test_both_critics_learn_from_the_same_target() -> None:
     """4.5 and 3.5 against 4: an eighth each, and slopes apart."""
     loss = critic_loss([HIGH, LOW], three_rows(), jnp.full(3, 4.0))[0]

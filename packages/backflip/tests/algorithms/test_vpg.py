@@ -90,6 +90,7 @@ def test_losses_equal_the_definition_row_by_row(spec: EnvSpec) -> None:
     assert float(metrics["first_ratio_error"]) < 1e-5
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("advantage", ["gae", "reward_to_go"])
 def test_estimates_equal_slow_loops_with_all_kinds_of_ends(advantage: Any) -> None:
     """A termination, a time limit and the end of the rollout, one after the other."""

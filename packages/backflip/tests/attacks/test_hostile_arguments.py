@@ -74,6 +74,7 @@ def test_a_hostile_value_of_an_option_is_refused(tmp_path: Path, option: str, tr
     tried(len(VALUES), "hostile values of options")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("option", ["--set=", "--env-arg="])
 def test_a_hostile_name_is_refused(tmp_path: Path, option: str, tried: Tried) -> None:
     for name in NAMES:

@@ -157,6 +157,7 @@ def test_hostile_rows_do_not_fail_the_page(received: Path, what: str, tried: Tri
     tried(1, "hostile rows of a label file")
 
 
+@pytest.mark.medium
 def test_an_answer_is_confirmed_though_its_opinion_is_damaged(received: Path) -> None:
     """The answer is stored, so a refusal would be wrong."""
     with changing(received) as file:

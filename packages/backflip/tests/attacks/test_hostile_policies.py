@@ -101,6 +101,7 @@ def test_settings_that_claim_memory_are_refused(
     tried(1, "policies that claim memory")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "field", ["spec", "seeds", "algorithm", "settings", "spec.action", "spec.frame_stack"]
 )

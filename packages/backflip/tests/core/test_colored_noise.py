@@ -72,6 +72,7 @@ def test_power_falls_with_the_frequency(color: float) -> None:
     assert slope == pytest.approx(-color, abs=0.15)
 
 
+@pytest.mark.medium
 def test_keys_change_as_often_as_their_octave_says() -> None:
     keys = jax.random.key_data(keys_of_octaves(jax.random.key(3), 64, 6))
     changed = np.any(np.diff(np.asarray(keys), axis=0) != 0, -1)  # (63, 6)
@@ -81,6 +82,7 @@ def test_keys_change_as_often_as_their_octave_says() -> None:
     assert len({int(np.flatnonzero(changed[:, k])[0]) for k in range(6)}) > 1  # offsets differ
 
 
+@pytest.mark.medium
 def test_rows_and_dimensions_are_independent() -> None:
     keys = keys_of_octaves(jax.random.key(0), 64, 6)
     noise = np.asarray(jax.vmap(lambda key: colored_normal(key, (40, 3), 1.0))(keys))

@@ -51,6 +51,7 @@ def test_categorical_equals_the_definition(logits: np.ndarray) -> None:
     assert logits[int(policy.mode())] == logits.max()
 
 
+@pytest.mark.medium
 def test_categorical_by_hand() -> None:
     policy = Categorical(jnp.log(jnp.array([1.0, 2.0, 1.0])))
     np.testing.assert_allclose(policy.log_prob(jnp.asarray(1)), math.log(0.5), rtol=1e-6)
@@ -71,6 +72,7 @@ def test_categorical_does_not_depend_on_a_shift_of_the_logits() -> None:
     )
 
 
+@pytest.mark.medium
 def test_categorical_permutes_with_its_choices() -> None:
     logits, order = jnp.array([0.3, -1.0, 2.0]), jnp.array([2, 0, 1])
     permuted = Categorical(logits[order])
@@ -79,6 +81,7 @@ def test_categorical_permutes_with_its_choices() -> None:
         np.testing.assert_allclose(choice, Categorical(logits).log_prob(order[i]), rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_categorical_samples_have_the_right_frequencies() -> None:
     p = np.array([0.1, 0.2, 0.7])
     logits = jnp.broadcast_to(jnp.log(jnp.asarray(p, jnp.float32)), (20_000, 3))
@@ -87,6 +90,7 @@ def test_categorical_samples_have_the_right_frequencies() -> None:
     assert (np.abs(counts / 20_000 - p) < 4 * deviation).all()
 
 
+@pytest.mark.medium
 def test_categorical_gradient_is_one_hot_minus_probabilities() -> None:
     logits = jnp.array([0.3, -1.0, 2.0])
     gradient = jax.grad(lambda x: Categorical(x).log_prob(jnp.asarray(1)))(logits)
@@ -105,6 +109,7 @@ def test_categorical_entropy_gradient_is_that_of_the_definition() -> None:
 # DiagonalNormal
 
 
+@pytest.mark.medium
 def test_normal_equals_the_definition(normal: DiagonalNormal) -> None:
     x = jnp.array([0.7, 1.5])
     expected = math.log(normal_density(0.7, 0.5, 0.5) * normal_density(1.5, -1.0, 2.0))
@@ -114,6 +119,7 @@ def test_normal_equals_the_definition(normal: DiagonalNormal) -> None:
     np.testing.assert_array_equal(normal.mode(), normal.mean)
 
 
+@pytest.mark.medium
 def test_normal_by_hand() -> None:
     """At its mean the standard normal has density 1/√2π."""
     standard = DiagonalNormal(jnp.zeros(1), jnp.zeros(1))
@@ -143,6 +149,7 @@ def test_normal_gradients_are_those_of_the_closed_form(normal: DiagonalNormal) -
     np.testing.assert_array_equal(entropy.log_std, [1, 1])
 
 
+@pytest.mark.medium
 def test_gradient_of_a_normal_sample_reaches_mean_and_deviation(normal: DiagonalNormal) -> None:
     gradient = jax.grad(lambda d: d.sample(KEY).sum())(normal)
     np.testing.assert_array_equal(gradient.mean, [1, 1])
@@ -164,6 +171,7 @@ def test_one_log_std_broadcasts_over_a_batch_of_means() -> None:
 # TanhNormal
 
 
+@pytest.mark.medium
 def test_tanh_normal_equals_the_change_of_variables(bounded: TanhNormal) -> None:
     for y in (-0.99, -0.3, 0.0, 0.6, 0.95):
         density = normal_density(math.atanh(y), 0.5, 0.7) / (1 - y**2)
@@ -201,11 +209,13 @@ def test_tanh_probability_stays_finite_and_exact_at_the_bounds() -> None:
         assert all(np.isfinite(x).all() for x in gradient)
 
 
+@pytest.mark.medium
 def test_tanh_normal_acts_greedily_with_its_median(bounded: TanhNormal) -> None:
     drawn = jax.vmap(bounded.sample)(jax.random.split(KEY, 20_000))
     np.testing.assert_allclose(np.median(drawn), bounded.mode()[0], atol=0.02)
 
 
+@pytest.mark.medium
 def test_gradient_of_a_tanh_sample_is_damped_near_the_bounds(bounded: TanhNormal) -> None:
     """dy/dμ = 1 - y²."""
     gradient = jax.grad(lambda d: d.sample(KEY).sum())(bounded)

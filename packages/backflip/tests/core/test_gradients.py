@@ -16,6 +16,7 @@ def test_gradients_are_clipped_by_their_global_norm(max_norm: float, expected: l
     np.testing.assert_allclose([gradient["a"][0], gradient["b"][0, 0]], expected, rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_a_zero_gradient_stays_zero() -> None:
     gradient, norm = clip_by_global_norm({"a": jnp.zeros(3)}, 0.5)
     assert float(norm) == 0

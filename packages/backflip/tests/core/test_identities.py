@@ -48,6 +48,7 @@ def errors(advantages: np.ndarray, targets: np.ndarray) -> tuple[float, float]:
     )
 
 
+@pytest.mark.medium
 def test_right_advantages_and_targets_have_no_error() -> None:
     assert max(errors(*learned_from(stream()))) < 1e-6
 

@@ -49,6 +49,7 @@ def scalar(x: float) -> Any:
 # Clipped surrogate
 
 
+@pytest.mark.medium
 @given(log_prob=SMALL, old=SMALL, advantage=SMALL, clip_range=st.sampled_from([0.0, 0.1, 0.3]))
 def test_surrogate_equals_the_definition(
     log_prob: float, old: float, advantage: float, clip_range: float
@@ -127,6 +128,7 @@ def test_huber_error_by_hand_and_its_gradients() -> None:
     assert of_target.tolist() == [0] * 5
 
 
+@pytest.mark.medium
 @given(log_prob=SMALL, old=SMALL)
 def test_approximate_kl_equals_the_definition_and_is_never_negative(
     log_prob: float, old: float
@@ -148,6 +150,7 @@ def test_approximate_kl_averages_to_the_kl_under_the_old_policy() -> None:
 # Preferences
 
 
+@pytest.mark.medium
 @given(left=WIDE, right=WIDE, noise=NOISE)
 def test_probability_equals_the_definition(left: float, right: float, noise: float) -> None:
     found = preference_probability(scalar(left), scalar(right), noise)
@@ -156,6 +159,7 @@ def test_probability_equals_the_definition(left: float, right: float, noise: flo
     assert noise / 2 - 1e-6 <= float(found) <= 1 - noise / 2 + 1e-6
 
 
+@pytest.mark.medium
 @given(left=WIDE, right=WIDE, noise=NOISE)
 def test_probabilities_of_both_answers_add_up_to_1(left: float, right: float, noise: float) -> None:
     one = preference_probability(scalar(left), scalar(right), noise)
@@ -171,6 +175,7 @@ def test_probability_by_hand() -> None:
     assert float(preference_probability(scalar(7.0), scalar(7.0), 0.1)) == 0.5
 
 
+@pytest.mark.medium
 @given(left=WIDE, right=WIDE, noise=NOISE, label=st.sampled_from([0.0, 0.5, 1.0]))
 def test_preference_loss_equals_the_definition(
     left: float, right: float, noise: float, label: float
@@ -192,6 +197,7 @@ def test_both_routes_to_the_preference_loss_agree() -> None:
     np.testing.assert_allclose(found, -jnp.log(p), rtol=1e-5)
 
 
+@pytest.mark.medium
 @given(left=WIDE, right=WIDE, noise=NOISE, label=st.sampled_from([0.0, 0.5, 1.0]))
 def test_swapping_the_clips_and_the_answer_changes_no_loss(
     left: float, right: float, noise: float, label: float
@@ -201,6 +207,7 @@ def test_swapping_the_clips_and_the_answer_changes_no_loss(
     np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+@pytest.mark.medium
 @given(left=SMALL, right=SMALL, shift=SMALL)
 def test_a_constant_added_to_both_clips_changes_nothing(
     left: float, right: float, shift: float

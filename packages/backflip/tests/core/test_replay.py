@@ -254,6 +254,7 @@ def test_every_row_reads_as_in_a_list_of_rows(case: Case, count: int) -> None:
     assert compared > 10
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [2, 8])
 @every_case
 def test_single_env_steps_are_the_rows_until_the_episode_ends(case: Case, count: int) -> None:
@@ -722,6 +723,7 @@ def test_recent_rows_have_weights_that_undo_the_priorities_only(jax_arrays: bool
     np.testing.assert_allclose(np.ravel(drawn.extra.weight), weight / weight.max(), 1e-3)
 
 
+@pytest.mark.medium
 def test_without_a_share_the_window_changes_no_bit() -> None:
     case = Case(0, 1, False)
     memory, _ = fill(case, 3, jax_arrays=True)

@@ -92,6 +92,7 @@ def close(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("gae_lambda", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("discount", [0.0, 0.9, 1.0])
 def test_gae_equals_the_definition(stream: Stream, discount: float, gae_lambda: float) -> None:
@@ -119,6 +120,7 @@ def test_all_definitions_on_any_stream(seed: int, discount: float, gae_lambda: f
     )
 
 
+@pytest.mark.medium
 def test_gae_by_hand_truncation_bootstraps_and_termination_does_not() -> None:
     one = jnp.array([1.0]), jnp.array([3.0]), jnp.array([10.0])
     cut = gae(*one, jnp.array([NO]), jnp.array([YES]), discount=0.5, gae_lambda=1.0)
@@ -127,6 +129,7 @@ def test_gae_by_hand_truncation_bootstraps_and_termination_does_not() -> None:
     assert float(end[0]) == 1 - 3
 
 
+@pytest.mark.medium
 def test_gae_by_hand_of_three_steps() -> None:
     """Rewards 1, 2, 3; V = 0 everywhere but V(s_3) = 8; γ = ½, λ = ½, so γ λ = ¼."""
     zero, none = jnp.zeros(3), jnp.zeros(3, bool)
@@ -160,6 +163,7 @@ def test_reward_to_go_is_the_n_step_return_with_zero_values(stream: Stream) -> N
     close(reward_to_go(stream["rewards"], both_ends(stream), discount=0.9), longest)
 
 
+@pytest.mark.medium
 def test_a_constant_shift_of_exact_values_changes_no_advantage() -> None:
     """Endless rewards of 1 under γ = ½ are worth 2: every advantage is 0 for any λ."""
     two, none = jnp.full(5, 2.0), jnp.zeros(5, bool)
@@ -175,6 +179,7 @@ def test_rewards_after_an_end_change_nothing_before(stream: Stream) -> None:
     np.testing.assert_array_equal(before, after)
 
 
+@pytest.mark.medium
 def test_gradient_reaches_values_so_callers_must_stop_it(stream: Stream) -> None:
     def total(values: Any) -> Any:
         return gae(**(stream | {"values": values}), discount=0.9, gae_lambda=0.0).sum()
@@ -182,6 +187,7 @@ def test_gradient_reaches_values_so_callers_must_stop_it(stream: Stream) -> None
     np.testing.assert_allclose(jax.grad(total)(stream["values"]), -np.ones(7))
 
 
+@pytest.mark.medium
 def test_gradient_reaches_next_values_but_not_past_a_termination(stream: Stream) -> None:
     def total(next_values: Any, function: Any) -> Any:
         return function(**(stream | {"next_values": next_values})).sum()

@@ -32,6 +32,7 @@ def test_every_number_comes_exactly_once_for_any_key(seed: int, count: int) -> N
     assert sorted(order.tolist()) == list(range(count))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [64, 256, 1024, 100])
 def test_different_keys_give_different_orders(count: int) -> None:
     assert len({tuple(order) for order in orders(count, 500).tolist()}) == 500

@@ -78,6 +78,7 @@ def test_the_order_and_the_grouping_of_merges_do_not_matter(
     close(merge(merge(a, b), c), merge(a, merge(b, c)))
 
 
+@pytest.mark.medium
 @given(rows=ROWS)
 def test_merging_with_empty_statistics_changes_no_bit(rows: np.ndarray) -> None:
     found, nothing = of_all(rows), empty((3,))
@@ -96,6 +97,7 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(found.variance, [8 / 3], rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_the_standard_deviation_is_1_for_fewer_than_two_rows() -> None:
     one = of_rows(jnp.array([[7.0, 8.0]]), jnp.ones(1, bool))
     np.testing.assert_array_equal(empty((2,)).std, [1, 1])
@@ -142,6 +144,7 @@ def test_invalid_rows_change_nothing(rows: np.ndarray, data: st.DataObject) -> N
         close(found, empty((3,)))
 
 
+@pytest.mark.medium
 @given(rows=ROWS, shift=st.floats(-100, 100))
 def test_scale_does_not_depend_on_where_zero_is(rows: np.ndarray, shift: float) -> None:
     moved = (rows + shift).astype(np.float32)
@@ -173,6 +176,7 @@ def test_gradient_of_a_masked_mean_is_0_for_masked_entries() -> None:
     np.testing.assert_allclose(gradient, [1 / 3, 0, 1 / 3, 1 / 3])
 
 
+@pytest.mark.medium
 def test_explained_variance_by_hand() -> None:
     """Targets 0, 2, 4 have variance 8/3; off by 0, 1, 0 leaves 2/9 of it: 1 - 1/12."""
     target, valid = jnp.array([0.0, 2.0, 4.0, 99.0]), jnp.array([True, True, True, False])

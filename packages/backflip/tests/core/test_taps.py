@@ -18,6 +18,7 @@ def halved(x):
     return tap("halved", x / 2).sum()
 
 
+@pytest.mark.medium
 def test_without_taps_nothing_is_left_in_the_program():
     x = jnp.arange(4.0)
     plain = jax.make_jaxpr(lambda x: (x / 2).sum())(x)

@@ -39,6 +39,7 @@ def test_actions_that_are_replaced_have_no_effect(name: str) -> None:
     assert action_effect(*stuck, choices=choices) > 1e-3
 
 
+@pytest.mark.medium
 def test_without_an_effect_the_probability_is_that_of_chance() -> None:
     rng = np.random.default_rng(0)
     found = list[float]()

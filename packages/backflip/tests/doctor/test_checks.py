@@ -653,6 +653,7 @@ def test_a_mean_of_few_first_episodes_is_no_return_of_the_untrained_policy(episo
     assert "ENV-WORSE" in {one.check.id for one in diagnose(fallen).findings}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("episodes_per_row", [1, 5])
 def test_means_of_the_last_episodes_are_seen_in_a_log_that_does_not_say_so(episodes_per_row):
     rng = np.random.default_rng(6)
@@ -818,6 +819,7 @@ def test_a_reward_that_is_found_late_is_neither_tiny_nor_constant(first):
     assert ("REW-ZERO" in said) == (first > 0.5)
 
 
+@pytest.mark.medium
 def test_values_are_compared_with_returns_where_both_count_the_same_rewards():
     """Not where rewards may be scaled, are learned, or are those of random actions."""
 

@@ -31,6 +31,7 @@ def samples(every: dict[str, list[str]]) -> list[tuple[str, str]]:
     return [(rule, text) for rule, texts in every.items() for text in texts]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("rule", "text"), samples(BAD))
 def test_a_rule_finds_its_mistake_where_it_is_and_no_other_rule_does(rule: str, text: str) -> None:
     expected = [i for i, line in enumerate(text.splitlines(), 1) if "# here" in line]
@@ -185,6 +186,7 @@ def test_a_pipe_is_an_error_and_is_not_opened(
     assert message.count("\n") == 1
 
 
+@pytest.mark.medium
 @given(st.data())
 def test_cut_and_mixed_programs_never_break_a_rule(data: st.DataObject) -> None:
     """Statements of all samples in any order: still Python, and mostly nonsense."""
@@ -194,6 +196,7 @@ def test_cut_and_mixed_programs_never_break_a_rule(data: st.DataObject) -> None:
     assert all(one.line <= text.count("\n") + 1 for one in lint_text(PATH, text))
 
 
+@pytest.mark.medium
 def test_a_name_that_comes_by_many_ways_is_followed_once():
     """Twelve calls at each of eight levels are 430 million ways: it would not end."""
     levels = [f"def f{level}(name):\n" + f"    f{level + 1}(name)\n" * 12 for level in range(8)]

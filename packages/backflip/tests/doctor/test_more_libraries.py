@@ -753,6 +753,7 @@ def sb3_with_monitors(folder):
     return folder
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "write",
     [
@@ -777,6 +778,7 @@ def test_an_imported_run_is_read_as_the_files_that_it_comes_from(tmp_path, write
             assert ours == pytest.approx(theirs, rel=1e-6, nan_ok=True), name
 
 
+@pytest.mark.medium
 def test_the_command_judges_a_folder_of_several_libraries(tmp_path, capsys):
     rsl_rl(tmp_path / "one")
     rl_games(tmp_path / "two", **{"losses/a_loss": nan_late})

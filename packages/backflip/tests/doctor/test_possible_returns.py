@@ -20,6 +20,7 @@ REAL = (
 )
 
 
+@pytest.mark.medium
 @pytest.mark.filterwarnings("ignore:.*(out of date|deprecated):DeprecationWarning")
 @pytest.mark.parametrize("name", REAL)
 def test_rewards_of_random_policies_are_possible(name: str) -> None:

@@ -65,6 +65,7 @@ def test_the_error_by_hand() -> None:
     assert math.isnan(preference_error(lambda a, b: np.full(1, np.nan), LEFT[:1], RIGHT[:1]))
 
 
+@pytest.mark.medium
 def test_our_own_model_of_ties_is_symmetric() -> None:
     def of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
         margins = reward(left).sum(-1) - reward(right).sum(-1)

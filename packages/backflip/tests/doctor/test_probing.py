@@ -62,6 +62,7 @@ def test_probes_of_values_come_first_and_build_on_each_other():
     assert all(one.values is None for one in probes_for(discrete=False, values=False))
 
 
+@pytest.mark.medium
 def test_a_probe_in_gymnasium_gives_what_it_gives_in_jax():
     probe = next(one for one in probes_for(discrete=True) if one.id == "probe:truncation")
     env = AsGymnasium(probe.env)

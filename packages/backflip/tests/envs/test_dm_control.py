@@ -70,6 +70,7 @@ def test_conforms_to_the_interface(name: str, autoreset: str) -> None:
     )
 
 
+@pytest.mark.medium
 def test_goal_of_lqr_terminates_with_reward_zero() -> None:
     task = ControlTask("lqr-lqr_2_1")
     task.reset(seed=0)
@@ -80,6 +81,7 @@ def test_goal_of_lqr_terminates_with_reward_zero() -> None:
     assert make_host("dm_control:lqr-lqr_2_1").spec.terminates
 
 
+@pytest.mark.medium
 def test_spec_and_rewards() -> None:
     env = make_host("dm_control:walker-walk", {}, 2)
     assert (env.spec.max_episode_steps, env.spec.terminates) == (1_000, False)

@@ -153,6 +153,7 @@ def by_hand(env_id: str, limit: int, seed: int, actions: np.ndarray) -> list[tup
     return rows
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("autoreset", MODES)
 @pytest.mark.parametrize(("env_id", "limit", "ends_by", "env_steps"), TASKS)
 def test_equals_a_loop_by_hand(

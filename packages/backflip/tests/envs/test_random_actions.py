@@ -15,6 +15,7 @@ HALF_OPEN = Box(
 )
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("where", ["JAX", "NumPy"])
 def test_unbounded_dimension_is_standard_normal(where: str) -> None:
     drawn = np.asarray(

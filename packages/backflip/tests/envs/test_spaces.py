@@ -106,6 +106,7 @@ def test_observations_are_those_of_gymnasiums_wrapper(kind: str, autoreset: str)
     assert f"one vector of {bounds.low.size} numbers" in said
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 def test_keeps_the_interface(autoreset: str) -> None:
     observation, action = OBSERVATIONS["nested"], ACTIONS["dict"][0]

@@ -238,6 +238,7 @@ def test_an_operation_that_numpy_does_not_have_is_named() -> None:
         record(algorithm._replace(evaluation_action=act), state, spec)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("groups", [1, 2])
 def test_convolutions_of_a_users_network(groups: int, tmp_path: Path) -> None:
     spec = EnvSpec("mine", image(9, 8, 2), box(-9, 9, 4), 100)

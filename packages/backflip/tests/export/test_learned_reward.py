@@ -161,6 +161,7 @@ BAD: dict[str, tuple[Any, Any, Any, str]] = {
 }
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", BAD)
 def test_what_is_not_in_the_spaces_is_refused_in_one_line(kind: str) -> None:
     *step, message = BAD[kind]
@@ -184,6 +185,7 @@ def test_images_of_fractions_and_actions_that_are_not_finite_are_refused() -> No
         continuous.rewards(np.zeros((1, 3)), np.zeros((1, 2)), np.zeros((1, 3)), terminated=[1])
 
 
+@pytest.mark.medium
 def test_a_model_that_reads_the_true_reward_is_noticed() -> None:
     _, _, parameters = learned("own", VECTOR)
 

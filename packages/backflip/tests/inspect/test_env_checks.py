@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from packages.backflip.tests.inspect.faulty_envs import (
     DelayedReward,
     IgnoredDimension,
@@ -31,6 +32,7 @@ def test_correct_environment_is_repeatable_and_its_seeds_differ() -> None:
     env.close()
 
 
+@pytest.mark.medium
 def test_unseeded_randomness_is_found() -> None:
     env = maker_of(Unseeded)(2)
     assert repeatability(env, 0).first_difference == 1  # the reset is still the same

@@ -23,6 +23,7 @@ def played(game: Game, action: Any) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.medium
 def test_scores_are_recorded_in_the_run(tmp_path: Path) -> None:
     game = Game("CartPole-v1", {}, 3)
     with create_run(tmp_path, command="play", config={}, seeds=[3], argv=[]) as writer:
@@ -46,6 +47,7 @@ def test_same_seed_gives_the_same_episode() -> None:
     assert one.begin()["numbers"] != Game("Pendulum-v1", {}, 5).begin()["numbers"]
 
 
+@pytest.mark.medium
 def test_time_limit_truncates() -> None:
     told = played(Game("Pendulum-v1", {"max_episode_steps": 7}, 0), [2.0])
     assert (told["ended"], told["length"]) == ("truncated", 7)

@@ -99,6 +99,7 @@ def test_first_observation_that_is_not_finite_is_refused() -> None:
         SteppedEnv(_Blind(), 1).reset([0])
 
 
+@pytest.mark.medium
 def test_termination_excludes_truncation() -> None:
     env = SteppedEnv(_BothEnds(), 1)
     env.reset([0])
@@ -106,6 +107,7 @@ def test_termination_excludes_truncation() -> None:
     assert (step.terminated.tolist(), step.truncated.tolist()) == ([True], [False])
 
 
+@pytest.mark.medium
 def test_reward_that_is_not_finite_is_refused() -> None:
     env = SteppedEnv(_Broken(), 1)
     env.reset([0])

@@ -89,6 +89,7 @@ def test_play_shows_it_and_the_end_of_the_episode() -> None:
     game.close()
 
 
+@pytest.mark.medium
 def test_play_says_why_it_shows_numbers() -> None:
     game = Game(f"{OWN}Fails", {}, 1)
     told = game.describe()

@@ -13,6 +13,7 @@ def silent(what: str, share: float) -> None:
     assert 0 <= share <= 1
 
 
+@pytest.mark.medium
 def test_measurements_of_a_probe_are_as_known() -> None:
     env = SteppedEnv(EndlessReward(), 4)
     play = play_randomly(env, 6, 0, silent)  # two rounds, of 4 and of 2

@@ -220,6 +220,7 @@ def test_undone_answer_cannot_be_corrected(me):
         me.correct(label, "right")
 
 
+@pytest.mark.medium
 def test_own_answers_are_listed_newest_first_in_parts(store, me):
     store.add_queries([QUERY] * LISTED)
     bob = Person(me.queue, "bob")

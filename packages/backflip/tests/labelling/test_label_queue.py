@@ -152,6 +152,7 @@ def test_closed_page_frees_the_pairs_at_once_unless_another_page_is_open(store, 
     assert taken(queue, "bob") == [1]
 
 
+@pytest.mark.medium
 def test_person_who_thinks_for_an_hour_keeps_the_pair(store, queue, clock):
     ask(store, 1)
     assert taken(queue, "ann") == [1]

@@ -71,6 +71,7 @@ def status_of(run):
     return read_status(run.folder)
 
 
+@pytest.mark.medium
 def test_status_counts_to_the_first_learning(run, store, page):
     """Of 40 pairs, at most 4 may be open: those on the screen and loaded."""
     answers = PeopleAnswers(run, page)
@@ -87,6 +88,7 @@ def test_status_counts_to_the_first_learning(run, store, page):
     assert answers._may_start_phase(40 // 4), "the number that was shown was the right one"
 
 
+@pytest.mark.medium
 def test_status_counts_on_while_the_agent_learns(run, store, page):
     answers = PeopleAnswers(run, page)
     answer(store, ask(store, 40, 0)[:36])
@@ -118,6 +120,7 @@ def test_next_phase(doing, phase, expected):
     assert next_phase(Status(doing, 0.0, phase=phase, phases=4)) == expected
 
 
+@pytest.mark.medium
 def test_last_rounds_need_every_answer(run, store):
     assert [newest_round_at(run, phase, first=False) for phase in range(4)] == [40, 12, 8, 0]
     assert newest_round_at(run, 0, first=True) == 10
@@ -171,6 +174,7 @@ def seconds(monkeypatch):
     return lambda passed: clock.update(now=1000.0 + passed)
 
 
+@pytest.mark.medium
 def test_people_who_would_wait_want_more_queries(run, store, page, seconds, monkeypatch):
     answers = PeopleAnswers(run, page)
     monkeypatch.setattr(answers.queue, "active_people", lambda: people)
@@ -192,6 +196,7 @@ def test_people_who_would_wait_want_more_queries(run, store, page, seconds, monk
     assert answers.queries_wanted() == 0, "one is answered in a second, and four are open"
 
 
+@pytest.mark.medium
 def test_the_page_counts_with_the_length_of_the_phase_that_just_ended(
     run, store, page, seconds, monkeypatch
 ):

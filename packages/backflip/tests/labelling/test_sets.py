@@ -206,6 +206,7 @@ def test_marks_of_others_and_damaged_ones(store, queue):
         assert list(queue.take("me")[0].marks) == []
 
 
+@pytest.mark.medium
 def test_sets_are_neither_shown_again_nor_corrected_nor_signs_of_a_careless_person(store):
     ask(store, "rank", sets=40)
     eager = LabelQueue(store, overlap=1.0)

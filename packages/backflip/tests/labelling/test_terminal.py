@@ -390,6 +390,7 @@ def seat(run):
     seat.close()
 
 
+@pytest.mark.medium
 def test_four_answers_with_their_seconds(run, seat):
     seat.press("left", "right", "up", "down", after=2.5)
     assert answers(run) == [
@@ -402,6 +403,7 @@ def test_four_answers_with_their_seconds(run, seat):
     assert seconds == [(pytest.approx(2.5),)] * 4
 
 
+@pytest.mark.medium
 def test_undo_returns_the_newest_pair_first(run, seat):
     seat.press("left", "left", "u", "u", "right", "up")
     assert answers(run) == [(1, "right", "me"), (2, "tie", "me")]
@@ -410,6 +412,7 @@ def test_undo_returns_the_newest_pair_first(run, seat):
     assert "no answer to undo" in "".join(seat.shown())
 
 
+@pytest.mark.medium
 def test_redo_restores_the_undone_answers(run, seat):
     seat.press("left", "right", "u", "u", "r", "r")
     assert answers(run) == [(1, "left", "me"), (2, "right", "me")]

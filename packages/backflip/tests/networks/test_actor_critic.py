@@ -79,6 +79,7 @@ def test_biases_start_at_0_and_arrays_are_of_the_host(spec: EnvSpec) -> None:
             assert not leaf.any()
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_one_generator_one_network(spec: EnvSpec) -> None:
     net = actor_critic(spec, (16,))
@@ -223,6 +224,7 @@ def test_a_standardised_picture_by_hand() -> None:
     np.testing.assert_allclose(found[..., 0], expected, rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_padding_is_excluded_from_standardisation() -> None:
     """Cells ½ and 1, and two invalid ones: mean ¾, deviation ¼."""
     images, inside = (

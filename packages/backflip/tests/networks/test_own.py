@@ -172,6 +172,7 @@ def test_continuous_actions(algorithm: str) -> None:
     assert np.shape(action) == (2, 2)
 
 
+@pytest.mark.medium
 def test_policy_and_value_have_a_torso_each_for_vectors_and_share_that_of_images() -> None:
     def torsos(observation: Box) -> int:
         state: Any = built("ppo", EnvSpec("mine", observation, Discrete(4), 100)).init(0)

@@ -128,6 +128,7 @@ def test_one_key_is_noticed_after_seventeen_answers() -> None:
     assert max(count for _, count in found) <= 17
 
 
+@pytest.mark.medium
 def test_random_answers_are_noticed() -> None:
     assert share_noticed(at_random) >= 0.6
 

@@ -77,6 +77,7 @@ def ends_in_a_reset(record, row, env):
     return row + 1 < len(record.valid) and not record.valid[row + 1, env]
 
 
+@pytest.mark.medium
 @given(record=records(), length=st.integers(1, 6))
 def test_windows_are_where_one_trajectory_fills_a_clip(record, length):
     horizon, envs = record.valid.shape

@@ -23,6 +23,7 @@ def frame(strip, film, number):
     return strip[top : top + film.height, left : left + film.width]
 
 
+@pytest.mark.medium
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 12))
 def test_frames_round_trip_bit_for_bit(tmp_path_factory, count, height, width):
     frames = noise(count, height, width)

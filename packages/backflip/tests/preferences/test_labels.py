@@ -453,6 +453,7 @@ def read_everything(path):
         return len(store.labelled(0)), store.counts(), len(store.pending())
 
 
+@pytest.mark.medium
 def test_every_truncation_is_noticed(filled):
     whole = filled.read_bytes()
     # SQLite takes a file of no or one byte for a new one.

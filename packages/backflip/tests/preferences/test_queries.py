@@ -189,6 +189,7 @@ def test_members_information_by_hand():
     np.testing.assert_array_equal(most_informative_of_members(returns, pairs, 1), [[1, 0]])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("tie_width", [0.0, 1.0, 3.0])
 def test_members_information_is_the_expected_drop_of_entropy(tie_width):
     """The mutual information of answer and member, from their joint distribution."""
@@ -260,6 +261,7 @@ def test_if_all_clips_are_alike_they_are_asked_after_all():
     assert (seen[:, 0] != seen[:, 1]).all()
 
 
+@pytest.mark.medium
 def test_no_random_number_is_used_if_all_pairs_may_be_asked():
     rng, other = np.random.default_rng(0), np.random.default_rng(0)
     uniform_pairs(rng, 4, 6)

@@ -91,6 +91,7 @@ def test_brightening_and_darkening_count_alike_and_large_changes_count_once():
     np.testing.assert_array_equal(one, change_maps(spec, dark, bright))
 
 
+@pytest.mark.medium
 def test_many_channels_are_merged_by_their_largest_change():
     spec = pixels(84, 84, channels=16)
     before, after = frames(spec, 1), frames(spec, 1, seed=1)

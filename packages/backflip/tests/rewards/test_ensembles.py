@@ -64,6 +64,7 @@ def searches(monkeypatch):
     return found
 
 
+@pytest.mark.medium
 def test_rounds_between_searches_fit_the_models_that_were_probable(searches):
     labels, kept = labels_of(80), Ensembles(GROUPS)
     ensembles = {count: kept.fit(*first(labels, count), KEY) for count in (30, 40, 50, 60, 70)}
@@ -79,6 +80,7 @@ def test_rounds_between_searches_fit_the_models_that_were_probable(searches):
     np.testing.assert_allclose(mean, expected, atol=0.02 * np.abs(expected).max())
 
 
+@pytest.mark.medium
 def test_a_resumed_run_has_the_same_ensemble(searches):
     labels, kept = labels_of(60), Ensembles(GROUPS)
     for count in (40, 50):
@@ -93,6 +95,7 @@ def test_a_resumed_run_has_the_same_ensemble(searches):
     np.testing.assert_array_equal(fresh.models, one.models)  # only members have a key
 
 
+@pytest.mark.medium
 def test_models_are_searched_for_again_if_an_answer_was_changed(searches):
     labels, kept = labels_of(60), Ensembles(GROUPS)
     kept.fit(*first(labels, 50), KEY)

@@ -206,6 +206,7 @@ def test_dependent_features_give_as_many_columns_as_are_independent(labels, feat
     np.testing.assert_array_equal(nothing, 0)
 
 
+@pytest.mark.medium
 def test_dependent_features_do_not_change_a_fit(monkeypatch):
     rng = np.random.default_rng(5)
     labels, groups = designs.FEW_LABELS + 30, (12, 9)
@@ -282,6 +283,7 @@ def marginal(kernel, preferred, noise=0.1, points=60):
     return np.log(total)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("kernel", "preferred"),
     [
@@ -339,6 +341,7 @@ def test_the_evidence_of_a_tie_and_an_answer_integrates_over_the_width(preferred
     assert float(evidence) == pytest.approx(np.log((chance * both).sum()), abs=0.3)
 
 
+@pytest.mark.medium
 def test_without_ties_the_likelihood_is_that_of_bradley_and_terry():
     logits, preferred = np.array([0.3, -2.0, 5.0]), np.array([1.0, 0.0, 0.0])
     answers = Answers(np.ones((1, 3)), preferred[None], np.array([NOISE]))
@@ -374,6 +377,7 @@ def test_with_zero_variance_the_evidence_is_that_of_guessing():
     np.testing.assert_array_equal(found.weights, 0)
 
 
+@pytest.mark.medium
 def test_evidence_selects_the_relevant_group():
     weights = np.zeros(SIZE)
     weights[6:10] = [1, -1, 2, 1]  # the third group
@@ -474,6 +478,7 @@ def test_the_mixture_is_that_of_all_models(monkeypatch, problem):
     assert np.abs(apart).max() < 0.02 * scale + 1e-3
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.medium)])
 def test_probable_models_of_many_features_are_fitted_to_the_end(seed):
     """Their evidence rises by tens of nats in the last steps, as large logits say less."""
@@ -503,6 +508,7 @@ def test_changes_are_smaller_variances_and_a_larger_share_of_random_answers():
     assert grid.changes(0, 2) == set()
 
 
+@pytest.mark.medium
 def test_what_made_a_part_of_a_model_improbable_is_not_tried_again(monkeypatch):
     monkeypatch.setattr(search, "EXPANDED", 1)  # as with many labels
     truth = np.zeros(SIZE)
@@ -672,6 +678,7 @@ def test_a_member_does_not_depend_on_labels_that_it_was_not_fitted_to(monkeypatc
     np.testing.assert_allclose(found[0].dual[:, rows], of_rows.dual, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.medium
 @MATRICES
 @pytest.mark.parametrize("ties", [0.0, 0.3])
 def test_models_that_are_fitted_together_are_those_fitted_alone(monkeypatch, few, count, ties):
@@ -747,6 +754,7 @@ def test_members_draw_different_labels():
     assert len({row.tobytes() for row in drawn}) == MEMBERS
 
 
+@pytest.mark.medium
 def test_a_known_linear_reward_is_recovered():
     rng = np.random.default_rng(4)
     truth = rng.normal(size=SIZE)

@@ -42,6 +42,7 @@ def by_definition(next_obs: np.ndarray, valid: np.ndarray) -> np.ndarray:
     return found.reshape(shape)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("size", [1, 3])
 def test_the_reward_is_the_distance_to_the_kth_nearest_state(size):
     rng = np.random.default_rng(size)
@@ -60,6 +61,7 @@ def test_the_distance_by_hand():
     np.testing.assert_allclose(found, [5, 4, 3, 3, 3, 3, 4, 5], atol=1e-3)
 
 
+@pytest.mark.medium
 def test_rare_states_are_worth_more_than_common_ones():
     rng = np.random.default_rng(0)
     next_obs = rng.normal(scale=0.1, size=(10, 10, 2)).astype(np.float32)
@@ -72,6 +74,7 @@ def test_rare_states_are_worth_more_than_common_ones():
     assert reward.mean() == pytest.approx(0.0, abs=1e-5)
 
 
+@pytest.mark.medium
 def test_what_is_nearly_the_same_everywhere_is_not_blown_up():
     """States on a ring are equally far from their neighbours, up to rounding."""
     angle = 2 * np.pi * np.arange(60) / 60

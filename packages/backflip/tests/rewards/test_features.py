@@ -199,6 +199,7 @@ def test_only_observed_numbers_are_groups_apart_from_their_products(name, groups
         assert sizes[1:3] == (parts.state + parts.state_products, sum(parts[3:5]))
 
 
+@pytest.mark.medium
 def test_moving_there_and_back_sums_to_zero():
     spec = vector(3)
     batch = batch_of(spec, 50)
@@ -256,6 +257,7 @@ def hidden_pendulums(count=4000, noise=40, seed=0):
     return seen[:-1], seen[1:], waves[:-1]
 
 
+@pytest.mark.medium
 def test_slow_directions_solve_their_generalised_eigenproblem():
     before, after, _ = hidden_pendulums()
     size = before.shape[1]
@@ -276,6 +278,7 @@ def test_slow_directions_solve_their_generalised_eigenproblem():
     )
 
 
+@pytest.mark.medium
 def test_slow_directions_recover_slow_waves_in_order():
     before, after, waves = hidden_pendulums()
     encoder = fit_encoder(before, after)

@@ -198,6 +198,7 @@ def test_the_ordinal_loss_of_a_label_by_the_definition(width):
         assert float(found[i]) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.medium
 def test_the_ordinal_loss_does_not_change_when_sides_are_swapped():
     labels = random_labels(n=12)
     outputs = jnp.asarray(np.random.default_rng(1).normal(size=(12, 2, 4)), jnp.float32)

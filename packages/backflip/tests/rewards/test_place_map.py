@@ -53,6 +53,7 @@ def test_a_map_equals_the_definition(spec):
     np.testing.assert_array_equal(kept[:, map_size(spec) :], found)
 
 
+@pytest.mark.medium
 def test_many_channels_count_by_their_mean():
     spec = pixels(24, 24, channels=6)
     frame = np.zeros((1, 24, 24, 6), np.uint8)

@@ -89,6 +89,7 @@ def test_the_environment_receives_the_same_actions_as_in_training(kind: str) -> 
     np.testing.assert_array_equal(np.stack(env.taken), np.stack(own.taken))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", [kind for kind in SPACES if "pictures" not in kind])
 def test_a_batch_gives_the_actions_of_its_members(kind: str) -> None:
     observation, action = SPACES[kind]

@@ -140,6 +140,7 @@ def test_a_replay_with_fewer_rollouts_than_a_row_needs_is_refused(settings) -> N
     made("dqn", learning_starts=1_000, batch_size=8, **(settings | {"buffer_size": 8 * need}))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env", "network", "side"), [("MinAtar/Breakout-v1", "nature", 36), ("tiny", "grid", 3)]
 )
@@ -361,6 +362,7 @@ def test_the_memory_of_layers_is_counted_for_flat_images(name: str) -> None:
         made_here("flat")
 
 
+@pytest.mark.medium
 @pytest.mark.usefixtures("two_gib")
 def test_the_networks_of_all_seeds_and_of_all_members_are_counted() -> None:
     """1,000 seeds of 4 x 512 + 512 x 512 + 512 x 2 weights, each with its two moments of Adam."""
@@ -401,6 +403,7 @@ def test_defaults_fit_into_memory(env: str, name: str, monkeypatch: pytest.Monke
     memory.check_memory(built.driver, built.config, 1)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("act", [train, teach])
 def test_no_run_is_created_if_memory_is_insufficient(
     act: Callable[..., object], tmp_path: Path

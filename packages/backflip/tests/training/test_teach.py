@@ -131,6 +131,7 @@ def test_the_status_counts_phases_also_where_no_query_follows(tmp_path, monkeypa
     assert drawn == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.medium
 def test_the_result_keeps_the_output_contract(taught):
     fields = taught.to_json()
     assert json.loads(json.dumps(fields)) == fields
@@ -282,6 +283,7 @@ def test_a_killed_and_resumed_run_has_the_same_bits_and_repeats_no_query(
     assert asked_and_answered(folder, seeds) == asked_and_answered(taught.folder, seeds)
 
 
+@pytest.mark.medium
 def test_the_agent_gets_the_reward_of_the_fit(taught):
     records = read_metrics(taught.folder, "train").records
     errors = [one["reward_model_path_error"] for one in records]

@@ -48,6 +48,7 @@ def test_ordinary_json_is_parsed_as_usual(value: object) -> None:
     assert repr(parse_json(text)) == repr(json.loads(text))
 
 
+@pytest.mark.medium
 @given(st.binary() | st.text().map(lambda text: json.dumps([text])[:-1].encode()))
 def test_any_bytes_are_a_value_or_an_error(data: bytes) -> None:
     for parse in (parse_json, parse_record):
@@ -69,6 +70,7 @@ def test_hostile_json_is_harmless(hostile: str, tried: Tried) -> None:
     tried(1, "hostile JSON values")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda text: text[:20])
 def test_a_hostile_line_spoils_no_other_line(tmp_path: Path, hostile: str, tried: Tried) -> None:
     lines = [f'{{"step": {n}, "loss": {n}}}' for n in range(40)]
@@ -136,6 +138,7 @@ def logs(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
+@pytest.mark.medium
 def test_a_folder_3_000_deep_is_left_out_of_an_import(
     tmp_path: Path, logs: Path, tried: Tried
 ) -> None:

@@ -111,6 +111,7 @@ def test_groups_are_listed(home: Path, screen: Screen) -> None:
     assert "3 finished" in screen("runs", "--groups")
 
 
+@pytest.mark.medium
 def test_the_result_is_the_second_column_and_can_be_named_once(home: Path, screen: Screen) -> None:
     heads = [line.split()[:2] for line in screen("runs").splitlines()]
     assert heads == [["run", "loss"], *([ulid(n)[-8:], f"{n}"] for n in (2, 1, 0))]
@@ -142,6 +143,7 @@ def test_a_narrow_table_cuts_names_where_they_are_alike() -> None:
     assert beside == {"A": ["…xxxxxx1"], "B": ["…xxxxxx2"]}
 
 
+@pytest.mark.medium
 def test_every_command_shows_and_takes_the_short_form_of_an_id(home: Path, screen: Screen) -> None:
     short = ulid(1)[-8:]
     assert f"{short} ({ulid(1)})" in screen("show", short.lower())

@@ -56,6 +56,7 @@ def two(home: Path) -> None:
     make_group(home, "b group", [1, 2, 3, 4, 5, 6], config={"learning_rate": 0.01})
 
 
+@pytest.mark.medium
 def test_three_numbers_by_hand(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     found = compare.json("a group", "b group", "--threshold", "12")
@@ -82,6 +83,7 @@ def test_three_numbers_by_hand(tmp_path: Path, compare: Shell) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.medium
 def test_settings_that_differ_stand_first_with_a_column_for_each_group(
     tmp_path: Path, compare: Shell
 ) -> None:
@@ -108,6 +110,7 @@ def test_settings_that_differ_stand_first_with_a_column_for_each_group(
     assert {"name": "clip", "values": ["0.2", "0.2", "none"]} in found["rows"]
 
 
+@pytest.mark.medium
 def test_of_many_groups_each_has_a_line_of_settings(tmp_path: Path, compare: Shell) -> None:
     names = [f"g{n}" for n in range(9)]
     for n, name in enumerate(names):
@@ -120,6 +123,7 @@ def test_of_many_groups_each_has_a_line_of_settings(tmp_path: Path, compare: She
     assert any("more differences not shown" in line for line in lines)
 
 
+@pytest.mark.medium
 def test_a_group_a_filter_a_run_and_a_home_are_sides(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     folder = make_run(tmp_path, "c group", 99.0, 3)
@@ -131,6 +135,7 @@ def test_a_group_a_filter_a_run_and_a_home_are_sides(tmp_path: Path, compare: Sh
     assert len(env["pairs"]) == 6
 
 
+@pytest.mark.medium
 def test_logs_of_other_libraries_are_sides(tmp_path: Path, compare: Shell) -> None:
     for seed in range(3):
         rows = [{"_step": n, "global_step": 10 * n, "return": seed + n} for n in range(20)]
@@ -188,6 +193,7 @@ def test_few_seeds_can_show_nothing(tmp_path: Path, compare: Shell) -> None:
     assert "Run at least 4 seeds of each" in pair["conclusion"]
 
 
+@pytest.mark.medium
 def test_failures_count_and_are_said(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     make_run(tmp_path, "a group", 14.0, 7, status="failed")
@@ -213,6 +219,7 @@ def test_a_nan_at_the_end_is_a_failure(tmp_path: Path, compare: Shell) -> None:
     assert found["environments"][0]["groups"][0]["seeds"][2]["failure"] == "NaN in the final window"
 
 
+@pytest.mark.medium
 def test_tuning_seeds_are_refused_unless_allowed(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     sweep = {"sweep": {"name": "s", "purpose": "tuning", "tried": 30}}
@@ -266,6 +273,7 @@ def test_wrong_usage_is_one_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.medium
 def test_what_a_reader_must_know_is_said(tmp_path: Path, compare: Shell) -> None:
     make_group(tmp_path, "a group", [5.0, 5.0, 5.0])
     make_group(tmp_path, "b group", [1.0, 2.0], points=40)
@@ -287,6 +295,7 @@ def test_what_a_reader_must_know_is_said(tmp_path: Path, compare: Shell) -> None
         assert text in said
 
 
+@pytest.mark.medium
 def test_a_loss_is_better_if_it_is_lower(tmp_path: Path, compare: Shell) -> None:
     make_group(tmp_path, "a group", [1.0, 2.0, 3.0, 4.0], metric="value_loss")
     make_group(tmp_path, "b group", [11.0, 12.0, 13.0, 14.0], metric="value_loss")
@@ -301,6 +310,7 @@ def test_a_loss_is_better_if_it_is_lower(tmp_path: Path, compare: Shell) -> None
     )
 
 
+@pytest.mark.medium
 def test_across_environments(tmp_path: Path, compare: Shell) -> None:
     rng = np.random.default_rng(0)
     for place, env in enumerate(("CartPole-v1", "Acrobot-v1", "Own-v0")):
@@ -368,6 +378,7 @@ def test_lower_is_better_is_the_mirror_of_higher_is_better(tmp_path: Path, compa
             assert (a["p"], a["probability_better"]) == (b["p"], b["probability_better"])
 
 
+@pytest.mark.medium
 def test_references_of_lower_is_better_have_the_higher_number_at_0(
     tmp_path: Path, compare: Shell
 ) -> None:
@@ -382,6 +393,7 @@ def test_references_of_lower_is_better_have_the_higher_number_at_0(
     assert made["environments"][0]["reference"] is None
 
 
+@pytest.mark.medium
 def test_every_format_has_the_same_numbers(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     make_run(tmp_path, "b group", 4.0, 11, status="failed", config={"learning_rate": 0.01})
@@ -416,6 +428,7 @@ def test_curves_and_areas_are_shown_where_a_seed_has_several_values(
     assert (f"{METRIC} along" in page.read_text()) is drawn
 
 
+@pytest.mark.medium
 def test_hostile_names_are_escaped_everywhere(tmp_path: Path, compare: Shell) -> None:
     evil = "<script>alert(1)</script> $\\x|`*\x1b[31m"
     make_group(tmp_path, evil, [1.0, 2.0, 3.0, 4.0])
@@ -440,6 +453,7 @@ def registered(home: Path) -> dict[str, Any]:
     return find(home, "plan").carried()
 
 
+@pytest.mark.medium
 def test_the_registered_analysis_is_first(tmp_path: Path, compare: Shell) -> None:
     register(compare, "--n", "4")
     carried = registered(tmp_path)
@@ -457,6 +471,7 @@ def test_the_registered_analysis_is_first(tmp_path: Path, compare: Shell) -> Non
     assert compare.json("a group", "b group", "--registered", "none")["registered"] is None
 
 
+@pytest.mark.medium
 def test_deviations_are_said(tmp_path: Path, compare: Shell) -> None:
     folder = make_run(tmp_path, "a group", 9.0, 0)
     register(compare, "--n", "4")
@@ -479,6 +494,7 @@ def test_deviations_are_said(tmp_path: Path, compare: Shell) -> None:
     assert "cannot be trusted: its file was changed" in changed
 
 
+@pytest.mark.medium
 def test_a_fixed_test_of_a_sequential_registration_is_exploratory(
     tmp_path: Path, compare: Shell
 ) -> None:
@@ -492,6 +508,7 @@ def test_a_fixed_test_of_a_sequential_registration_is_exploratory(
     assert (found["verdict"], found["pairs"][0]["decision"]) == ("stop", "worse")
 
 
+@pytest.mark.medium
 def test_imports_of_one_side_do_not_change_the_home(tmp_path: Path, compare: Shell) -> None:
     two(tmp_path)
     before = sorted(path.name for path in (tmp_path / "runs").iterdir())

@@ -124,6 +124,7 @@ def test_a_command_of_many_seeds_is_called_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.medium
 def test_no_difference_goes_on_and_stops_after_the_last_look(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -140,6 +141,7 @@ def test_no_difference_goes_on_and_stops_after_the_last_look(
     assert any("That does not show that they are equal" in line for line in found["sentences"])
 
 
+@pytest.mark.medium
 def test_what_a_sequential_test_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan(tmp_path, metric=METRIC)
     make_group(tmp_path, "A", [1.0, 2.0])

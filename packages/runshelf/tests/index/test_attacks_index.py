@@ -210,6 +210,7 @@ def break_seal(home: Path) -> None:
     shared(home, "index.sqlite.seal").unlink()
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 @pytest.mark.parametrize(
     ("statement", "loose"),
@@ -228,6 +229,7 @@ def test_changed_tables(
     tried(1, "indexes with changed tables or values")
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 @pytest.mark.parametrize("statement", [*STATEMENTS, *SILENT])
 def test_changed_tables_of_a_sealed_index(
@@ -242,6 +244,7 @@ def test_changed_tables_of_a_sealed_index(
     tried(1, "indexes with changed tables or values")
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 @pytest.mark.parametrize("name", ["/etc", "../../../etc", "..", ""])
 def test_no_row_leads_out_of_the_home(home: Path, name: str, tried: Tried) -> None:
@@ -274,6 +277,7 @@ def as_dangling_link(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 @pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal", ".lock", ".seal", ".damaged"])
 @pytest.mark.parametrize("make", [as_folder, as_link, as_dangling_link, os.mkfifo])
@@ -293,6 +297,7 @@ def test_something_else_in_its_place(
     tried(1, "folders, links and pipes in the place of an index or of its files")
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 @pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1, 2**31 - 1, -1])
 @pytest.mark.parametrize("statement", ["DROP TABLE runs", "CREATE VIEW w AS SELECT 1", ""])

@@ -284,6 +284,7 @@ def term_texts() -> st.SearchStrategy[str]:
     return compared | word | word.map(lambda text: f"-{text}")
 
 
+@pytest.mark.medium
 @given(text=st.lists(term_texts(), min_size=1, max_size=3).map(" ".join))
 @example(text="lr<=0.001")
 @example(text="-lr=0.001")
@@ -327,6 +328,7 @@ def message_of(query: Callable[[], object]) -> str:
     return ""
 
 
+@pytest.mark.medium
 @given(text=st.text(max_size=60) | st.text(alphabet='ab=<>!~" \\-,.1', max_size=30))
 def test_any_text_is_valid_or_a_usage_error(index: Index, text: str) -> None:
     for query in (

@@ -281,6 +281,7 @@ def test_metrics_of_a_running_run_are_not_read_every_time(
         assert index.runs(columns=["loss.count"]).rows[0].values == {"loss.count": 3}
 
 
+@pytest.mark.medium
 def test_a_killed_run_is_lost(home: Path) -> None:
     program = (
         "import sys, time; from pathlib import Path; from runshelf.store.run import *\n"
@@ -692,6 +693,7 @@ def test_on_a_full_disk_the_index_moves_to_the_cache(home: Path, cache: Path) ->
         assert index.runs().total == 59
 
 
+@pytest.mark.medium
 def test_the_version_changes_when_another_index_writes(tmp_path: Path) -> None:
     make_run(tmp_path, 0)
     with open_index(tmp_path) as reader, open_index(tmp_path) as writer:

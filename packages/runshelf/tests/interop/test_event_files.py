@@ -77,6 +77,7 @@ def test_bytes_equal_those_of_tensorboardx(tmp_path):
     assert entries(write(tmp_path / "e", BY_HAND)) == ([Entry(2.0, 3, "a", 0.5)], "")
 
 
+@pytest.mark.medium
 @given(
     st.lists(
         st.tuples(
@@ -181,6 +182,7 @@ def test_arbitrary_bytes_give_fields_or_an_error(data):
         return
 
 
+@pytest.mark.medium
 @given(st.binary(max_size=120))
 def test_arbitrary_bytes_in_an_event_give_entries_or_an_error(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "any"

@@ -65,6 +65,7 @@ def test_a_damaged_record_costs_the_rest_of_its_block(tmp_path: Path) -> None:
     assert log.rows[-100:] == rows(3000)[-100:]
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_mutated_files_are_refused_or_read(tmp_path: Path) -> None:
     path = wandb_file(tmp_path / "r.wandb", rows(200), "run", gamma=0.9)

@@ -228,6 +228,7 @@ def test_limits_are_reported_and_the_rest_is_kept(home, tree):
     assert next(i for i in snapshot.left_out if i.path == "huge").bytes == 10 * 2**30
 
 
+@pytest.mark.medium
 def test_very_many_left_out_files_are_counted(home, tree):
     for index in range(1100):
         (tree / f"f{index}").touch()

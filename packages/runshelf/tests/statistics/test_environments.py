@@ -135,6 +135,7 @@ def test_probability_of_improvement_by_definition() -> None:
     assert found.low < found.value < found.high
 
 
+@pytest.mark.medium
 def test_improvement_resamples_both_groups() -> None:
     rng = np.random.default_rng(4)
     x, y = rng.normal(size=8), rng.normal(0.5, 1.0, size=12)

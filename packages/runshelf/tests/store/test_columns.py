@@ -91,6 +91,7 @@ def test_compacting_keeps_all_records(tmp_path_factory, batches, repeat):
     assert same(before.records, [from_json(json.loads(line(record))) for record in every])
 
 
+@pytest.mark.medium
 @given(
     st.lists(
         st.floats(allow_nan=False)
@@ -192,6 +193,7 @@ def test_records_after_a_resume_are_read_after_the_columns(tmp_path):
     assert read_metrics(tmp_path, "train").torn == 0
 
 
+@pytest.mark.medium
 def test_repeated_lines_are_not_taken_for_compacted_ones(tmp_path):
     for times in range(1, 5):
         lines_of(tmp_path, "train", *rows(20))
@@ -421,6 +423,7 @@ def test_invalid_and_damaged_files_raise(tmp_path, data):
         read_metrics(tmp_path)
 
 
+@pytest.mark.medium
 def test_a_flipped_byte_is_detected_or_harmless(tmp_path):
     path = lines_of(tmp_path, "log-1-x", *rows(30)).with_suffix(".npz")
     compacting.compact(tmp_path)

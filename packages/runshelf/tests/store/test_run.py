@@ -167,6 +167,7 @@ def test_find_by_name(home):
         find_run(home, "min")
 
 
+@pytest.mark.medium
 def test_the_short_form_tells_runs_of_one_moment_apart_and_finds_each(tmp_path):
     made = [create(tmp_path) for _ in range(20)]
     shorts = {short_id(writer.run.ulid) for writer in made}
@@ -289,6 +290,7 @@ def test_a_second_writer_is_refused_with_the_process_id(tmp_path, writer):
     assert len(writer.run.events()) == 1
 
 
+@pytest.mark.medium
 def test_the_lock_is_released_after_the_end_and_after_a_kill(tmp_path):
     writer = create(tmp_path)
     with pytest.raises(UserFacingError, match="being written"):

@@ -180,6 +180,7 @@ def slow_buckets(x, y, buckets):
 VALUES = st.floats(-1e6, 1e6) | st.just(math.nan)
 
 
+@pytest.mark.medium
 @given(
     st.lists(st.tuples(st.integers(-50, 50) | st.floats(-1e3, 1e3), VALUES), max_size=60),
     st.integers(1, 20),

@@ -79,6 +79,7 @@ def test_a_run_without_events_is_lost_rather_than_an_error(tmp_path: Path) -> No
     assert state_of(run) == ("lost", "", "")
 
 
+@pytest.mark.medium
 def test_running_until_its_process_is_killed_then_lost(
     recorder: tuple[subprocess.Popen[str], Run],
 ) -> None:
@@ -101,6 +102,7 @@ def test_a_zombie_is_dead(recorder: tuple[subprocess.Popen[str], Run]) -> None:
     assert state_of(run).name == "lost"
 
 
+@pytest.mark.medium
 def test_a_paused_process_is_running(
     recorder: tuple[subprocess.Popen[str], Run],
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_list_and_the_usual_search():
     assert usual_search({"a": Range(0, 1)}) == "sobol"
 
 
+@pytest.mark.medium
 def test_tpe_of_optuna_moves_to_where_scores_are_high():
     pytest.importorskip("optuna")
     space = {"x": Range(0.0, 1.0), "kind": Choice(("a", "b"))}

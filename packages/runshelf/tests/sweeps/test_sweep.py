@@ -204,6 +204,7 @@ def test_a_budget_starts_no_further_blocks(work, capsys, monkeypatch):
     assert "budget is used up" in found["notes"][-1]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("program", ["backflip", f"{sys.executable} -m backflip"])
 def test_a_program_that_records_itself_is_started_as_it_is(work, capsys, program):
     (work / "backflip").mkdir()
@@ -217,6 +218,7 @@ def test_a_program_that_records_itself_is_started_as_it_is(work, capsys, program
     assert manifests(work) == [], "nothing else records it"
 
 
+@pytest.mark.medium
 def test_wrong_usage_is_one_sentence(work, capsys):
     twice = ("x", "--over", "lr=1", "--engine-set", "cpus=1", "--engine-set", "cpus=2")
     for words, said in (

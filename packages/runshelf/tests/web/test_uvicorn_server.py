@@ -47,6 +47,7 @@ except Terminated:
 """
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signal_during_a_request_stops_the_server(number: signal.Signals, tmp_path: Path) -> None:
     """Uvicorn drops every exception of an application, also that of a signal's handler."""

@@ -224,6 +224,7 @@ def asked(program: str, home: Path, seconds: float) -> str:
     return finished(ask())
 
 
+@pytest.mark.medium
 def test_a_process_that_ends_or_hangs_is_an_error(tmp_path: Path) -> None:
     assert "that is tested ended: try again" in asked("json.tool", tmp_path / "no such file", 60.0)
     os.mkfifo(tmp_path / "pipe")

@@ -196,6 +196,7 @@ def seeds_of(home: Path, rate: float, seeds: int, **info: object) -> list[Path]:
     ]
 
 
+@pytest.mark.medium
 def test_a_registration_is_open_when_all_groups_have_their_seeds(tmp_path: Path) -> None:
     kept = register(tmp_path, "rates", REGISTERED)
     carried = {"registered": kept.carried()}

@@ -169,6 +169,7 @@ def test_writers_at_once_and_damaged_lines_lose_nothing(tmp_path: Path) -> None:
     assert spent(tmp_path) == {"reading": 21 * 60.0, "waiting": 20 * 60.0}
 
 
+@pytest.mark.medium
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def call(*words: str, status: int = 0) -> str:
         assert main(["hours", "--home", str(tmp_path), *words]) == status

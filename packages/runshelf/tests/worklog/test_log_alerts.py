@@ -23,6 +23,7 @@ def alerts(capsys: pytest.CaptureFixture[str], home: Path, *words: str) -> list[
     return [one["text"] for one in json.loads(capsys.readouterr().out)["alerts"]]
 
 
+@pytest.mark.medium
 def test_limits_and_nan_of_a_csv_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "logs" / "PPO_1"
     folder.mkdir(parents=True)

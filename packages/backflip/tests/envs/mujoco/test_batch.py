@@ -96,6 +96,7 @@ def test_conforms_to_the_interface(
     )
 
 
+@pytest.mark.medium
 def test_results_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     found, before = [], threading.active_count()
     for cores in (1, 3):

@@ -132,6 +132,7 @@ def test_equal_from_arbitrary_states(env: NativeEnv) -> None:
     assert (terminated & truncated).any() == (env.spec.id in TERMINATES)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env", "kwargs"),
     [
@@ -156,6 +157,7 @@ def test_equal_with_other_arguments(env: NativeEnv, kwargs: dict[str, Any]) -> N
     assert any(not np.array_equal(a, b) for a, b in zip(plain, expected, strict=True))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("env", ENVS, ids=by_id)
 def test_initial_states_are_distributed_as_in_gymnasium(env: NativeEnv) -> None:
     reference = gymnasium.make(env.spec.id)

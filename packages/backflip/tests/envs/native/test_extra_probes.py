@@ -39,6 +39,7 @@ def test_each_kind_of_row_has_its_reward_in_its_own_step() -> None:
     assert kinds == {0, 1, 2, 3}
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("action", [0, 1])
 def test_far_from_zero_rewards_the_match(action: int) -> None:
     found = {episode(probes.FarFromZero(), [action], key)[0] for key in KEYS}
@@ -60,6 +61,7 @@ def test_best_at_zero(action: float, reward: float) -> None:
     assert rows == [((0,), reward, True, False)]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("last", [0, 1])
 def test_memory_rewards_the_coin_shown_two_steps_before(last: int) -> None:
     third = pytest.approx(1 / 3)
@@ -87,6 +89,7 @@ def test_stack_of_three_shows_the_coin_in_the_third_step() -> None:
         make_native("probe:memory", {"stack": 0})
 
 
+@pytest.mark.medium
 def test_only_the_first_number_matters_among_distractors() -> None:
     cases = set()
     noise = []

@@ -132,6 +132,7 @@ def test_time_limit_truncates_unless_the_step_terminates() -> None:
     assert flags == [(False, False)] * 5 + [(False, True)]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("args", [{}, {"map_name": "8x8", "max_episode_steps": 200}], ids=by_args)
 def test_optimum_equals_a_recursion_over_gymnasiums_table(args: dict[str, Any]) -> None:
     """The recursion goes state by state."""

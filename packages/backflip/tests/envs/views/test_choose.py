@@ -32,6 +32,7 @@ ONES = np.ones((10, 10, 4), np.uint8)
 PLANES = EnvSpec("x", Box(ONES * 0, ONES, ONES.dtype), Discrete(2), None)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env_id", "kind"),
     [

@@ -1,6 +1,7 @@
 """The view of MinAtar draws one colour per plane, the last one on top."""
 
 import numpy as np
+import pytest
 
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
@@ -46,6 +47,7 @@ def test_colours_equal_greens_equation() -> None:
     assert len(np.unique(colours(10), axis=0)) == 11
 
 
+@pytest.mark.medium
 def test_both_movies_show_every_board_once() -> None:
     rng = np.random.default_rng(0)
     obs = rng.integers(2, size=(31, 10, 10, 10)).astype(np.uint8)

@@ -51,6 +51,7 @@ def robot(frame: UInt8[np.ndarray, "H W 3"]) -> set[tuple[int, int]]:
     return {tuple(place) for colour in (BODY, LIMB) for place in of_colour(frame, colour).tolist()}
 
 
+@pytest.mark.medium
 def test_pendulum_is_drawn_where_it_is() -> None:
     """The pole is .6 m long: a quarter turn moves its tip from above the cart to its right."""
     there = view(PENDULUM)
@@ -66,6 +67,7 @@ def test_pendulum_is_drawn_where_it_is() -> None:
         assert tuple(frame[row, column]) == BODY
 
 
+@pytest.mark.medium
 def test_camera_follows_the_hopper_and_the_ground_scrolls() -> None:
     there = view(HOPPER)
     here, near, far = there.draw(
@@ -77,6 +79,7 @@ def test_camera_follows_the_hopper_and_the_ground_scrolls() -> None:
     np.testing.assert_array_equal(here[:190], near[:190])
 
 
+@pytest.mark.medium
 def test_height_is_seen_and_a_high_robot_stays_in_the_picture() -> None:
     """A jump of .5 m moves the robot up by as many pixels; at 9 m the ground is out of sight."""
     there = view(HOPPER)
@@ -90,6 +93,7 @@ def test_height_is_seen_and_a_high_robot_stays_in_the_picture() -> None:
     assert (high[230] == BACKGROUND).all(1).mean() > 0.9
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", [HOPPER, WALKER, "HalfCheetah-v5", "Swimmer-v5", REACHER])
 def test_every_joint_changes_the_picture(name: str) -> None:
     """But for the slides that the camera follows, which move the ground instead."""
@@ -102,6 +106,7 @@ def test_every_joint_changes_the_picture(name: str) -> None:
         assert (there.draw(state[None])[0] != rest).any(2).sum() > 20
 
 
+@pytest.mark.medium
 def test_reachers_target_is_at_its_place() -> None:
     there = view(REACHER)
     start = standing(REACHER)
@@ -114,6 +119,7 @@ def test_reachers_target_is_at_its_place() -> None:
         np.testing.assert_allclose(goal.mean(0), [row, column], atol=1.5)
 
 
+@pytest.mark.medium
 def test_two_legs_differ() -> None:
     """The right leg of the walker, the first in its model, covers the left one."""
     apart = standing(WALKER, thigh_joint=-0.6)
@@ -139,6 +145,7 @@ def test_film_of_a_clip() -> None:
     assert movie.frames[16:].mean() < 0.6 * movie.frames[15].mean()
 
 
+@pytest.mark.medium
 def test_constructor_arguments_are_honoured(tmp_path: Any) -> None:
     """Another model, and another duration of an env step."""
     xml = tmp_path / "short.xml"

@@ -191,6 +191,7 @@ def test_refusals_have_a_sentence_and_write_nothing(
     tried(1, "kinds of invalid requests to the labelling page")
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_body_too_large_in_chunks_is_refused(standing: tuple[Server, Path]) -> None:
     server, folder = standing
@@ -274,6 +275,7 @@ def test_every_response_has_the_security_headers(shared: Server) -> None:
         assert kept in headers["Cache-Control"]
 
 
+@pytest.mark.medium
 def test_pairs_are_taken_and_answered(shared: Server) -> None:
     pairs = shared.take("answers")
     assert len(pairs) == 4
