@@ -6,13 +6,18 @@ import numpy as np
 
 from backflip.doctor.log import Log, Signal, Values
 
-WINDOW = 100  # episodes that libraries average by default
-ROLLING = ("sb3", "rllib", "rsl_rl", "rl_games", "sample_factory")  # what is logged there
-FIRST = 3  # values that a return is compared with
-QUARTER, NORMAL = 0.25, 3.1383  # of normal values, a quarter is closer than σ / 3.1383 to the mean
-MORE_ALIKE = 2.0  # values overlap if those far apart differ so many times as much as neighbours
-NEARLY = 0.7  # of how much values far apart differ: those so far apart hardly overlap
-OF_MEDIAN = math.pi / 2.0  # variance of a median over that of a mean of as many normal values
+WINDOW = 100  # libraries average the last 100 episodes by default
+# These libraries log means of the last episodes.
+ROLLING = ("sb3", "rllib", "rsl_rl", "rl_games", "sample_factory")
+FIRST_VALUES = 3  # the return of the untrained policy is the median of this many values
+# σ of normal values is 3.1383 times the distance from the mean within which a quarter of them lies.
+QUARTER, STD_PER_QUARTER = 0.25, 3.1383
+# Values overlap if those far apart differ by more than this many times as much as neighbours.
+OVERLAPPING = 2.0
+# Values hardly overlap if they differ by at least this share of how much values far apart differ.
+NOT_OVERLAPPING = 0.7
+# The variance of a median is this many times that of a mean of as many normal values.
+MEDIAN_VARIANCE = math.pi / 2.0
 
 
 def error_of_change(log: Log, signal: Signal, width: int) -> float:
@@ -26,11 +31,11 @@ def error_of_change(log: Log, signal: Signal, width: int) -> float:
     Args:
         log: the log.
         signal: its mean returns.
-        width: values of the late median; the early one is of `FIRST`.
+        width: values of the late median; the early one is of `FIRST_VALUES`.
     """
     known = np.isfinite(signal.y)
     x, y = signal.x[known], signal.y[known]
-    if len(x) < 2 * FIRST:
+    if len(x) < 2 * FIRST_VALUES:
         return 0.0
     apart = overlap(log, signal)
     if apart:
@@ -39,7 +44,7 @@ def error_of_change(log: Log, signal: Signal, width: int) -> float:
     if log.library in ROLLING and not log.has("episodes"):
         return _of_rolling_means(log, x, y)
     one = _spread(np.diff(y)) / math.sqrt(2.0)
-    return one * math.sqrt(OF_MEDIAN * (1.0 / FIRST + 1.0 / width))
+    return one * math.sqrt(MEDIAN_VARIANCE * (1.0 / FIRST_VALUES + 1.0 / width))
 
 
 def overlap(log: Log, signal: Signal) -> int:
@@ -53,13 +58,15 @@ def overlap(log: Log, signal: Signal) -> int:
         return 0
     apart = [2**power for power in range(16) if 2**power <= len(y) // 8]
     found = [_of_second_changes(y, one) for one in apart]
-    if not found or max(found) <= MORE_ALIKE * found[0]:
+    if not found or max(found) <= OVERLAPPING * found[0]:
         return 0
     grows = np.diff(found[: int(np.argmax(found)) + 1])
     if not (grows > 0).all():  # by chance, or since the return itself turns
         return 0
     return next(
-        one for one, error in zip(apart, found, strict=True) if error >= NEARLY * max(found)
+        one
+        for one, error in zip(apart, found, strict=True)
+        if error >= NOT_OVERLAPPING * max(found)
     )
 
 
@@ -87,7 +94,7 @@ def _of_rolling_means(log: Log, x: Values, y: Values) -> float:
     apart = int(np.clip(round(WINDOW / 2 / between), 1, len(x) // 4))
     change = y[2 * apart :] - 2.0 * y[apart:-apart] + y[: -2 * apart]
     one = _spread(change) * WINDOW / (2.0 * math.sqrt(min(apart * between, WINDOW / 2)))
-    first = min(max(float(x[FIRST // 2] / length[FIRST // 2]), 1.0), WINDOW)
+    first = min(max(float(x[FIRST_VALUES // 2] / length[FIRST_VALUES // 2]), 1.0), WINDOW)
     return one * math.sqrt(1.0 / first + 1.0 / WINDOW)
 
 
@@ -96,4 +103,4 @@ def _spread(change: Values) -> float:
 
     While it learns, the return moves more than by chance: the quiet quarter of the run counts.
     """
-    return NORMAL * float(np.quantile(np.abs(change - np.median(change)), QUARTER))
+    return STD_PER_QUARTER * float(np.quantile(np.abs(change - np.median(change)), QUARTER))

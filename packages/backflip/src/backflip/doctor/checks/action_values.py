@@ -19,12 +19,14 @@ from backflip.doctor.measures import (
     together,
 )
 
-EARLY, LATE = 0.2, 0.6
-STAYS = 0.2  # share of the budget for which actions stick
-FEWEST = 10  # points
-TIMES_A_RETURN = 10.0
-BOUNDED = ("dqn", "ddpg", "td3")  # without a reward for entropy
-OF_UPDATES = ("q_loss", "td_error_abs_mean", "learning_rate")
+EARLY_SHARE = 0.2  # errors and the temperature are judged from this share of the budget on
+LATE_SHARE = 0.6  # the size of values and ε are judged from this share of the budget on
+STUCK_SHARE = 0.2  # actions stick to a bound if they stay there for this share of the budget
+FEWEST_POINTS = 10  # movements of the target network are not judged from fewer points
+MANY_RETURNS = 10.0  # an error of values above this many times the largest return is a finding
+# No value of these can be above max |r| / (1 - γ): they have no reward for entropy.
+BOUNDED = ("dqn", "ddpg", "td3")
+LOGGED_WITH_UPDATES = ("q_loss", "td_error_abs_mean", "learning_rate")
 LEARNS_POLICY = ("ddpg", "td3", "sac")
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
@@ -77,7 +79,7 @@ def _target_still(log: Log) -> Running | None:
     moved = log.signals["target_update_ratio"]
     known = np.isfinite(moved.y)
     x, has_moved = moved.x[known], moved.y[known] > 0
-    if len(x) < FEWEST:
+    if len(x) < FEWEST_POINTS:
         return None
     usual = max(log.setting("target_update_interval") or 0.0, float(np.median(np.diff(x))), 1.0)
     last = np.maximum.accumulate(np.where(has_moved, x, x[0]))
@@ -92,7 +94,7 @@ def _error(log: Log) -> Running | None:
         most = bonus._replace(y=np.fmax.accumulate(np.abs(bonus.y)))
         size = together(size, most, np.add)
     found = smoothed(log, together(log.signals["td_error_abs_mean"], size, ratio))
-    return or_none(after(log, EARLY, largest(found)))
+    return or_none(after(log, EARLY_SHARE, largest(found)))
 
 
 def _learns_late(log: Log) -> Running | None:
@@ -102,7 +104,7 @@ def _learns_late(log: Log) -> Running | None:
     """
     if log.library != "sb3" or log.algorithm not in OFF_POLICY:
         return None
-    learned = [log.signals[name].x[0] for name in OF_UPDATES if log.has(name)]
+    learned = [log.signals[name].x[0] for name in LOGGED_WITH_UPDATES if log.has(name)]
     x = log.signals["episode_return_mean"].x
     return Running(x, np.minimum(x, min(learned, default=np.inf)) / max(log.budget, 1.0))
 
@@ -124,7 +126,7 @@ def _behind_target(log: Log) -> Running | None:
     """Return |mean target - mean Q| divided by the mean |TD error|."""
     gap = together(log.signals["target_mean"], log.signals["q_mean"], lambda t, q: np.abs(t - q))
     found = smoothed(log, together(gap, log.signals["td_error_abs_mean"], ratio))
-    return or_none(after(log, EARLY, largest(found)))
+    return or_none(after(log, EARLY_SHARE, largest(found)))
 
 
 def _level(log: Log) -> Running | None:
@@ -136,7 +138,7 @@ def _level(log: Log) -> Running | None:
         return None
     size = together(log.signals["q_mean"], log.signals["reward_mean"], ratio)
     return or_none(
-        after(log, LATE, log10_of(largest(smoothed(log, size._replace(y=np.abs(size.y))))))
+        after(log, LATE_SHARE, log10_of(largest(smoothed(log, size._replace(y=np.abs(size.y))))))
     )
 
 
@@ -151,7 +153,7 @@ def _epsilon_late(log: Log) -> Running | None:
     found = log.signals["epsilon"]
     if (log.setting("learning_starts") or 0.0) >= log.budget:
         return None
-    return or_none(after(log, LATE, smallest(Running(found.x, found.y))))
+    return or_none(after(log, LATE_SHARE, smallest(Running(found.x, found.y))))
 
 
 def _temperature(log: Log) -> Running | None:
@@ -174,7 +176,7 @@ def _saturated(log: Log) -> Running | None:
     Policies of healthy runs choose the bounds early, and leave them again.
     """
     found = smoothed(log, log.signals["action_saturation"])
-    width = int(np.searchsorted(found.x, STAYS * log.budget))
+    width = int(np.searchsorted(found.x, STUCK_SHARE * log.budget))
     if not width or width >= len(found.x):
         return None
     lowest = np.lib.stride_tricks.sliding_window_view(found.value, width).min(axis=1)
@@ -185,7 +187,7 @@ def _temperature_fixed(log: Log) -> Running | None:
     """Return 1 as long as the temperature has its first value, from 20 % of the budget on."""
     found = log.signals["temperature"]
     fixed = np.asarray(np.maximum.accumulate(np.abs(found.y - found.y[0])) == 0, np.float64)
-    return or_none(after(log, EARLY, Running(found.x, fixed)))
+    return or_none(after(log, EARLY_SHARE, Running(found.x, fixed)))
 
 
 CHECKS = (
@@ -282,7 +284,7 @@ CHECKS = (
             "discount": 0.4,
         },
         source="values that are 0 everywhere are wrong by about a return",
-        limit=TIMES_A_RETURN,
+        limit=MANY_RETURNS,
         algorithms=OFF_POLICY,
     ),
     Check(

@@ -12,11 +12,12 @@ from backflip.doctor.measures import (
     together,
 )
 
-LATE = 0.5  # of the budget
-UNEXPLAINED = 0.05  # explained variance of values that are no better than a constant
-NEVER, SOON = 0.1, 0.05
-CONSTANT = 1e-5  # |explained variance| of one value for all states, with the rounding of float32
-FIRST = 3  # updates
+LATE_SHARE = 0.5  # the explained variance is judged from this share of the budget on
+EARLY_SHARE = 0.1  # values or returns without variance are judged from this share of the budget on
+FIRST_SHARE = 0.05  # a log that begins after this share of the budget has no first updates
+UNEXPLAINED = 0.05  # values with an explained variance below this are no better than a constant
+CONSTANT = 1e-5  # |explained variance| is below this if all values are equal but for rounding
+FIRST_UPDATES = 3  # the explained variance at first is the median of this many updates
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
@@ -27,7 +28,9 @@ def _variance_unexplained(log: Log) -> Running | None:
     Otherwise training whose values began to explain returns late would be judged by the time
     before.
     """
-    found = or_none(after(log, LATE, largest(smoothed(log, log.signals["explained_variance"]))))
+    found = or_none(
+        after(log, LATE_SHARE, largest(smoothed(log, log.signals["explained_variance"])))
+    )
     return found and _until_reached(found, UNEXPLAINED)
 
 
@@ -45,7 +48,7 @@ def _explained_size(log: Log) -> Running | None:
     """
     found = log.signals["explained_variance"]
     size = smoothed(log, found._replace(y=np.abs(found.y)))
-    found = or_none(after(log, NEVER, largest(size)))
+    found = or_none(after(log, EARLY_SHARE, largest(size)))
     return found and _until_reached(found, CONSTANT)
 
 
@@ -53,8 +56,8 @@ def _explained_at_first(log: Log) -> Running | None:
     """Return the median explained variance of the first three updates; None if they are missing."""
     found = log.signals["explained_variance"]
     known = np.isfinite(found.y)
-    x, y = found.x[known][:FIRST], found.y[known][:FIRST]
-    if len(x) < FIRST or x[0] > SOON * log.budget:
+    x, y = found.x[known][:FIRST_UPDATES], found.y[known][:FIRST_UPDATES]
+    if len(x) < FIRST_UPDATES or x[0] > FIRST_SHARE * log.budget:
         return None
     return Running(x[-1:], np.median(y, keepdims=True))
 
@@ -64,14 +67,14 @@ def _self_reference(log: Log) -> Running | None:
     gap = together(
         lambda_returns, whole, lambda one, other: np.clip(one, -1, 1) - np.clip(other, -1, 1)
     )
-    return or_none(after(log, LATE, largest(smoothed(log, gap))))
+    return or_none(after(log, LATE_SHARE, largest(smoothed(log, gap))))
 
 
 def _returns_constant(log: Log) -> Running | None:
     """Return the share of the updates so far whose explained variance is NaN."""
     found = log.signals["explained_variance"]
     missing = np.cumsum(np.isnan(found.y)) / np.arange(1, len(found.y) + 1)
-    return or_none(after(log, NEVER, Running(found.x, missing)))
+    return or_none(after(log, EARLY_SHARE, Running(found.x, missing)))
 
 
 CHECKS = (

@@ -12,9 +12,10 @@ from backflip.doctor.log import Log
 from backflip.doctor.measures import after, largest, or_none, ratio, smoothed, together
 from backflip.doctor.possible_returns import possible_returns
 
-SOONEST = 1 / 3  # of the patience: before, healthy runs may be worse than random actions, too
-LATE = 0.5  # of the budget
-ROUNDING = 1e-3  # relative: logs are rounded
+# A policy may be worse than random actions before this share of the patience: healthy ones are.
+SOONEST_SHARE = 1 / 3
+LATE_SHARE = 0.5  # the best return after this share of the budget is compared with random actions
+ROUNDING = 1e-3  # logs are rounded: a return may be outside by this share of its size
 _SAME = "the definition of the environment's reward"
 
 
@@ -88,9 +89,9 @@ def _above_random(log: Log) -> Running | None:
     if healthy is None or not healthy.random_std > 0:
         return None
     found = smoothed(log, log.signals["episode_return_mean"], 0.05)
-    late = after(log, LATE, found)
-    due = late.x[late.x >= patience(log, healthy, SOONEST)]
-    if not len(due) or log.end < log.budget * (1 - LATE / 2):
+    late = after(log, LATE_SHARE, found)
+    due = late.x[late.x >= patience(log, healthy, SOONEST_SHARE)]
+    if not len(due) or log.end < log.budget * (1 - LATE_SHARE / 2):
         return None
     best = (late.value.max() - healthy.random_mean) / healthy.random_std
     return Running(due, np.full(len(due), best))

@@ -6,11 +6,13 @@ from backflip.doctor.check import Check, Running
 from backflip.doctor.log import CORES, CPU_USE, GPU_USE, LOAD, SAVED, Log, Signal, Values
 from backflip.doctor.measures import after, largest, or_none, smoothed
 
-WARM = 0.1  # share of the budget
-EARLY, LATE = 0.3, 0.5
-LASTS = 0.1  # of the budget, at least, for a slow-down
-HALF = 0.5
-FULL = 1.0  # threads for each core; above, programs take turns
+WARM_UP_SHARE = 0.1  # nothing is judged before this share of the budget
+EARLY_SHARE = 0.3  # the early speed is the largest one between the warm-up and this share of it
+MEMORY_FROM = 0.5  # memory is compared with that at this share of the budget
+LASTING_SHARE = 0.1  # a slow-down counts if it lasts for at least this share of the budget
+SLOW_DOWN = 0.5  # a warning is given if more than this share of the early speed is lost
+LOAD_OF_OTHERS = 0.5  # a remark is made if others want to run more threads than this for each core
+FULL_LOAD = 1.0  # programs take turns if more threads than this want to run for each core
 _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
 
 
@@ -50,11 +52,15 @@ def own_speed(log: Log) -> Signal | None:
     if found is None or not len(found.x) or not log.has(LOAD):
         return found
     load = _at(found.x, log.signals[LOAD])
-    use = _at(found.x, log.signals[CPU_USE]) if log.has(CPU_USE) else 1.0 / np.maximum(load, FULL)
-    early = (found.x >= WARM * log.budget) & (found.x <= EARLY * log.budget)
+    use = (
+        _at(found.x, log.signals[CPU_USE])
+        if log.has(CPU_USE)
+        else 1.0 / np.maximum(load, FULL_LOAD)
+    )
+    early = (found.x >= WARM_UP_SHARE * log.budget) & (found.x <= EARLY_SHARE * log.budget)
     usual = float(np.median(use[early] if early.any() else use))
     share = np.clip(use / max(usual, 1e-12), 1e-3, 1.0)
-    return found._replace(y=np.where(load > FULL, found.y / share, found.y))
+    return found._replace(y=np.where(load > FULL_LOAD, found.y / share, found.y))
 
 
 def _at(x: Values, signal: Signal) -> Values:
@@ -74,14 +80,16 @@ def lost(log: Log, found: Signal | None) -> Running | None:
     """
     if found is None or len(found.x) < 20:
         return None
-    first = after(log, WARM, smoothed(log, found, 0.1))
+    first = after(log, WARM_UP_SHARE, smoothed(log, found, 0.1))
     if not len(first.x):
         return None
-    reference = float(np.max(first.value[first.x <= EARLY * log.budget], initial=first.value[0]))
+    reference = float(
+        np.max(first.value[first.x <= EARLY_SHARE * log.budget], initial=first.value[0])
+    )
     share = 1.0 - first.value / max(reference, 1e-12)
-    until_now = np.minimum.accumulate(share[::-1])[::-1]
-    lasts = first.x <= first.x[-1] - LASTS * log.budget
-    return or_none(Running(first.x[lasts], until_now[lasts])) if lasts.any() else None
+    from_now_on = np.minimum.accumulate(share[::-1])[::-1]
+    lasts = first.x <= first.x[-1] - LASTING_SHARE * log.budget
+    return or_none(Running(first.x[lasts], from_now_on[lasts])) if lasts.any() else None
 
 
 def _slows_down(log: Log) -> Running | None:
@@ -109,7 +117,7 @@ def _memory_grows(log: Log) -> Running | None:
     if not log.has(name):
         return None
     found = log.signals[name]
-    later = after(log, LATE, Running(found.x, found.y))
+    later = after(log, MEMORY_FROM, Running(found.x, found.y))
     if len(later.x) < 10:
         return None
     memory = later.value / later.value[0]
@@ -121,7 +129,7 @@ def _memory_grows(log: Log) -> Running | None:
 
 def _gpu_use(log: Log) -> Running | None:
     """Return the largest use so far of the GPU, as medians of a tenth of all points."""
-    return or_none(largest(after(log, WARM, smoothed(log, log.signals[GPU_USE], 0.1))))
+    return or_none(largest(after(log, WARM_UP_SHARE, smoothed(log, log.signals[GPU_USE], 0.1))))
 
 
 def own_load(log: Log) -> Signal:
@@ -136,18 +144,18 @@ def own_load(log: Log) -> Signal:
     if not log.has(CPU_USE, CORES):
         return load
     use, cores = _at(load.x, log.signals[CPU_USE]), _at(load.x, log.signals[CORES])
-    threads = use / 100.0 * np.maximum(load.y, FULL) / np.maximum(cores, 1.0)
+    threads = use / 100.0 * np.maximum(load.y, FULL_LOAD) / np.maximum(cores, 1.0)
     return load._replace(y=np.minimum(load.y, threads))
 
 
 def _own_load(log: Log) -> Running | None:
-    return or_none(after(log, WARM, smoothed(log, own_load(log), 0.3)))
+    return or_none(after(log, WARM_UP_SHARE, smoothed(log, own_load(log), 0.3)))
 
 
 def _load_of_others(log: Log) -> Running | None:
     load = log.signals[LOAD]
-    others = np.where(load.y > FULL, load.y - own_load(log).y, 0.0)
-    return or_none(after(log, WARM, smoothed(log, load._replace(y=others), 0.3)))
+    others = np.where(load.y > FULL_LOAD, load.y - own_load(log).y, 0.0)
+    return or_none(after(log, WARM_UP_SHARE, smoothed(log, load._replace(y=others), 0.3)))
 
 
 def _saved(log: Log) -> Running | None:
@@ -170,7 +178,7 @@ CHECKS = (
         "is not logged, it may be another program.",
         causes={"machine": 0.9},
         source=f"{_RAHTZ}; Stable-Baselines3 issue 1597",
-        limit=HALF,
+        limit=SLOW_DOWN,
         severity="warning",
     ),
     Check(
@@ -186,7 +194,7 @@ CHECKS = (
         "unharmed: SYS-SPEED then counts the speed per share of the processors.",
         causes={"machine": 0.3},
         source="arithmetic: a thread gets 1 / load of a core",
-        limit=HALF,
+        limit=LOAD_OF_OTHERS,
         severity="remark",
     ),
     Check(

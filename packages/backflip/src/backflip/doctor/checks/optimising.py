@@ -16,8 +16,8 @@ from backflip.doctor.measures import (
     together,
 )
 
-EARLY = 0.2
-NEARLY_ALL = 0.9  # of the budget
+EARLY_SHARE = 0.2  # small updates and missing numbers are judged from this share of the budget on
+END_SHARE = 0.9  # a learning rate may be 0 after this share of the budget
 ALWAYS_FINITE = (
     "policy_loss",
     "value_loss",
@@ -68,7 +68,7 @@ def _not_finite(log: Log) -> Running | None:
     ]
     if not found and not log.broken and not log.has("episode_return_mean"):
         return None
-    begins = log.end < EARLY * log.budget
+    begins = log.end < EARLY_SHARE * log.budget
     bad = [one.x[_broken(one.y, begins)][:1] for one in found]
     if not returns and log.has("episode_return_mean"):  # NaN may mean that no episode has ended
         one = log.signals["episode_return_mean"]
@@ -102,12 +102,12 @@ def _gradient_large(log: Log) -> Running | None:
 
 def _gradient_small(log: Log) -> Running | None:
     found = _gradient(log)
-    return found and or_none(after(log, EARLY, log10_of(largest(smoothed(log, found)))))
+    return found and or_none(after(log, EARLY_SHARE, log10_of(largest(smoothed(log, found)))))
 
 
 def _actor_gradient_small(log: Log) -> Running | None:
     found = log10_of(largest(smoothed(log, log.signals["actor_grad_norm"])))
-    return or_none(after(log, EARLY, found))
+    return or_none(after(log, EARLY_SHARE, found))
 
 
 def _actor_gradient_large(log: Log) -> Running | None:
@@ -120,7 +120,7 @@ def _update_large(log: Log) -> Running | None:
 
 def _update_small(log: Log) -> Running | None:
     found = log10_of(largest(smoothed(log, log.signals["update_ratio"])))
-    return or_none(after(log, EARLY, found))
+    return or_none(after(log, EARLY_SHARE, found))
 
 
 def _policy_still(log: Log) -> Running | None:
@@ -134,7 +134,7 @@ def _value_still(log: Log) -> Running | None:
 def _share_of_update(log: Log, name: str) -> Running | None:
     """Return log10 of the largest movement so far of one module divided by that of all."""
     share = together(log.signals[name], log.signals["update_ratio"], ratio)
-    return or_none(after(log, EARLY, log10_of(largest(Running(share.x, share.y)))))
+    return or_none(after(log, EARLY_SHARE, log10_of(largest(Running(share.x, share.y)))))
 
 
 def _rate_zero(log: Log) -> Running | None:
@@ -144,8 +144,8 @@ def _rate_zero(log: Log) -> Running | None:
     """
     found = log.signals["learning_rate"]
     later = np.fmax.accumulate(found.y[::-1])[::-1]
-    has_begun = np.maximum.accumulate(found.y > 0) | (found.x >= EARLY * log.budget)
-    counts = has_begun & (found.x <= NEARLY_ALL * log.budget)
+    has_begun = np.maximum.accumulate(found.y > 0) | (found.x >= EARLY_SHARE * log.budget)
+    counts = has_begun & (found.x <= END_SHARE * log.budget)
     return or_none(smallest(Running(found.x[counts], later[counts])))
 
 

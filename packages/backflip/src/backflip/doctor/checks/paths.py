@@ -7,11 +7,13 @@ from backflip.doctor.log import OFF_POLICY, Log
 from backflip.doctor.measures import WRONG, largest_of, or_none, smallest
 
 CONTINUOUS_REPLAY = ("ddpg", "td3", "sac")  # DQN's random choices are not its policy's
-FEWEST = 5  # estimates
-FEWEST_ROLLOUTS = 30  # records of rollouts
-MANY_DEVIATIONS = -5.0  # standard errors; of 30 records, by chance once in 80,000
-TINY = 1e-12  # of a variance
-BY_CHANCE = 1e-3  # in all estimates of a run together
+FEWEST_ESTIMATES = 5  # fewer estimates of the effect of actions are not judged
+FEWEST_ROLLOUTS = 30  # fewer records of rollouts are not judged
+# A mean match this many standard errors below 0 is a finding. By chance, one of 80,000 runs of 30
+# records has one.
+OTHER_ACTIONS = -5.0
+SMALLEST_VARIANCE = 1e-12  # a smaller variance counts as this one
+NO_EFFECT = 1e-3  # actions have no visible effect if the p-value of a whole run is above this
 
 
 def _no_effect(log: Log) -> Running | None:
@@ -24,7 +26,7 @@ def _no_effect(log: Log) -> Running | None:
     x, count = found.x[known], np.arange(1, known.sum() + 1)
     least = smallest(Running(x, found.y[known])).value
     found_later = np.minimum.accumulate(np.minimum(1.0, count * least)[::-1])[::-1]
-    return or_none(Running(x, np.where(count >= FEWEST, found_later, np.nan)))
+    return or_none(Running(x, np.where(count >= FEWEST_ESTIMATES, found_later, np.nan)))
 
 
 def _other_actions(log: Log) -> Running | None:
@@ -34,7 +36,7 @@ def _other_actions(log: Log) -> Running | None:
     x, y = found.x[known], found.y[known]
     count = np.arange(1, len(y) + 1)
     mean = np.cumsum(y) / count
-    variance = np.maximum(np.cumsum(y**2) / count - mean**2, TINY)
+    variance = np.maximum(np.cumsum(y**2) / count - mean**2, SMALLEST_VARIANCE)
     errors = np.where(count >= FEWEST_ROLLOUTS, mean * np.sqrt(count / variance), np.nan)
     return or_none(smallest(Running(x, errors)))
 
@@ -48,7 +50,8 @@ CHECKS = (
         id="ENV-ACTIONS",
         title="actions have no visible effect",
         quantity="p-value of the hypothesis that actions have no effect on the next observation "
-        f"and the reward, corrected for the number of estimates so far, from {FEWEST} estimates on",
+        f"and the reward, corrected for the number of estimates so far, from {FEWEST_ESTIMATES} "
+        "estimates on",
         measure=_no_effect,
         needs=("action_effect_p",),
         bad_side="above",
@@ -59,7 +62,7 @@ CHECKS = (
         causes={"actions": 0.9, "observations": 0.1},
         source="likelihood ratio of two linear models; Wilks 1938; "
         "`backflip.doctor.action_effect.action_effect`",
-        limit=BY_CHANCE,
+        limit=NO_EFFECT,
         is_direct=True,
     ),
     Check(
@@ -75,7 +78,7 @@ CHECKS = (
         "policy do.",
         causes={"actions": 0.9, "acting-and-learning-disagree": 0.5},
         source="`backflip.drivers.action_match`: covariances of actions taken and of two samples",
-        limit=MANY_DEVIATIONS,
+        limit=OTHER_ACTIONS,
         algorithms=CONTINUOUS_REPLAY,
     ),
     Check(

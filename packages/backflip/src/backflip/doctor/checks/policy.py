@@ -16,11 +16,13 @@ from backflip.doctor.measures import (
     together,
 )
 
-EARLY, LATE = 0.2, 0.5  # shares of the budget
-WAIT = 0.1  # of the budget, for a return that rises after the policy has decided
-DECIDED, OPEN = 0.05, 0.3  # shares of the largest entropy
-ROUNDING = 1e-6
-UNIT_NORMAL = 1.4189  # entropy of a normal distribution of standard deviation 1, in nats
+EARLY_SHARE = 0.2  # updates are not called too small before this share of the budget
+LATE_SHARE = 0.5  # the entropy may be high before this share of the budget, and low after it
+WAIT_SHARE = 0.1  # the return may rise for this share of the budget after the policy has decided
+DECIDED = 0.05  # a policy has decided if its entropy is below this share of the largest
+UNDECIDED = 0.3  # a policy that begins below this share of the largest entropy was trained before
+ROUNDING = 1e-6  # rounding can make a KL divergence negative by less than this
+UNIT_NORMAL = 1.4189  # a normal distribution of standard deviation 1 has this entropy in nats
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 _DETAILS = "Huang et al. 2022, The 37 implementation details of PPO"
@@ -42,7 +44,7 @@ def entropy_share(log: Log) -> Signal | None:
 
 def _stays_random(log: Log) -> Running | None:
     share = entropy_share(log)
-    return share and or_none(after(log, LATE, smallest(smoothed(log, share))))
+    return share and or_none(after(log, LATE_SHARE, smallest(smoothed(log, share))))
 
 
 def _starts_decided(log: Log) -> Running | None:
@@ -66,7 +68,7 @@ def _collapse(log: Log) -> Running | None:
 
 
 def _decides_unproven(log: Log) -> Running | None:
-    """Return the best rise of the return, from `WAIT` after the entropy fell below `DECIDED`.
+    """Return the best rise of the return, from `WAIT_SHARE` after the entropy fell below `DECIDED`.
 
     None for a policy that was sure of its actions from the start: it was trained before.
     """
@@ -75,9 +77,9 @@ def _decides_unproven(log: Log) -> Running | None:
         return None
     found = smoothed(log, share)
     low = np.flatnonzero(found.value < DECIDED)
-    if not len(low) or share.y[np.isfinite(share.y)][0] < OPEN:  # a median hides a fast fall
+    if not len(low) or share.y[np.isfinite(share.y)][0] < UNDECIDED:  # a median hides a fast fall
         return None
-    since = found.x[low[0]] + WAIT * log.budget
+    since = found.x[low[0]] + WAIT_SHARE * log.budget
     return or_none(Running(rise.x[rise.x >= since], rise.value[rise.x >= since]))
 
 
@@ -95,7 +97,7 @@ def _entropy_falls(log: Log) -> Running | None:
     """
     if entropy_share(log) is not None:
         return None
-    found = before(log, LATE, smoothed(log, log.signals["entropy"]))
+    found = before(log, LATE_SHARE, smoothed(log, log.signals["entropy"]))
     if not len(found.value):
         return None
     dimensions = max(1.0, np.round(found.value[0] / UNIT_NORMAL))
@@ -112,7 +114,9 @@ def _kl_once(log: Log) -> Running | None:
 
 
 def _kl_low(log: Log) -> Running | None:
-    return or_none(after(log, EARLY, log10_of(largest(smoothed(log, log.signals["approx_kl"])))))
+    return or_none(
+        after(log, EARLY_SHARE, log10_of(largest(smoothed(log, log.signals["approx_kl"]))))
+    )
 
 
 def _kl_negative(log: Log) -> Running | None:
@@ -135,7 +139,7 @@ def _clips_much(log: Log) -> Running | None:
 
 
 def _clips_never(log: Log) -> Running | None:
-    return or_none(after(log, EARLY, largest(smoothed(log, log.signals["clip_fraction"]))))
+    return or_none(after(log, EARLY_SHARE, largest(smoothed(log, log.signals["clip_fraction"]))))
 
 
 CHECKS = (

@@ -6,21 +6,25 @@ from backflip.doctor.check import Check, Running
 from backflip.doctor.log import Log, Signal, Values
 from backflip.doctor.measures import WRONG, largest, largest_of, or_none, together
 
-ENOUGH = 50  # labels
-ENOUGH_TIES = 10  # if there is no other answer
-ONE_KEY = 6.0  # standard deviations: by chance once in 500 million answers
-SHARE_DECIDED = 0.05
-ALARM = 20.0  # e-value; see docs/reward-alarm.md
+FEWEST_LABELS = 50  # fewer labels are not judged
+FEWEST_TIES = 10  # fewer ties are not judged if there is no other answer
+# Answers at random are further from one half of each side, in standard deviations, in one of 500
+# million runs.
+ONE_KEY = 6.0
+SHARE_DECIDED = 0.05  # a warning is given if a smaller share of the answers is not a tie
+ALARM = 20.0  # a larger e-value is a finding; see docs/reward-alarm.md
 _RAHTZ = "M. Rahtz, Lessons Learned Reproducing a Deep RL Paper"
 
 
 def _with_labels(log: Log, name: str) -> Signal:
-    """Return a signal where at least `ENOUGH` labels are decided, else NaN."""
+    """Return a signal where at least `FEWEST_LABELS` labels are decided, else NaN."""
     ties = log.signals.get("reward_model_ties")
     labels = log.signals["reward_model_labels"]
     decided = together(labels, ties, lambda all_of, tied: all_of - tied) if ties else labels
     return together(
-        log.signals[name], decided, lambda value, count: np.where(count >= ENOUGH, value, np.nan)
+        log.signals[name],
+        decided,
+        lambda value, count: np.where(count >= FEWEST_LABELS, value, np.nan),
     )
 
 
@@ -39,12 +43,12 @@ def _gap(log: Log) -> Running | None:
 def _ties(log: Log) -> Running | None:
     """Return the share of answers that are not ties.
 
-    It is known from `ENOUGH` answers on, or from `ENOUGH_TIES` on if all are ties.
+    It is known from `FEWEST_LABELS` answers on, or from `FEWEST_TIES` on if all are ties.
     """
     labels, ties = log.signals["reward_model_labels"], log.signals["reward_model_ties"]
 
     def decided(ties: Values, count: Values) -> Values:
-        counts = (count >= ENOUGH) | ((count >= ENOUGH_TIES) & (ties == count))
+        counts = (count >= FEWEST_LABELS) | ((count >= FEWEST_TIES) & (ties == count))
         return np.where(counts, 1.0 - ties / count, np.nan)
 
     found = together(ties, labels, decided)
@@ -58,7 +62,7 @@ def _one_key(log: Log) -> Running | None:
     x, left = found.x[decided], found.y[decided]
     count = np.arange(1, len(x) + 1)
     distance = np.abs(2.0 * np.cumsum(left) - count) / np.sqrt(count)
-    return or_none(largest(Running(x, np.where(count >= ENOUGH, distance, np.nan))))
+    return or_none(largest(Running(x, np.where(count >= FEWEST_LABELS, distance, np.nan))))
 
 
 def _hacked(log: Log) -> Running | None:
@@ -83,7 +87,7 @@ CHECKS = (
     Check(
         id="RM-CHANCE",
         title="the learned reward agrees with new answers by chance",
-        quantity=f"largest accuracy on held-out labels, from {ENOUGH} decided labels on",
+        quantity=f"largest accuracy on held-out labels, from {FEWEST_LABELS} decided labels on",
         measure=_held_out,
         needs=("reward_model_held_out_accuracy", "reward_model_labels"),
         bad_side="below",
@@ -96,8 +100,8 @@ CHECKS = (
     Check(
         id="RM-OVERFIT",
         title="the learned reward fits its labels, and not new ones",
-        quantity=f"accuracy on labels of the fit minus that on held-out labels, from {ENOUGH} "
-        "labels on",
+        quantity="accuracy on labels of the fit minus that on held-out labels, from "
+        f"{FEWEST_LABELS} labels on",
         measure=_gap,
         needs=("reward_model_accuracy", "reward_model_held_out_accuracy", "reward_model_labels"),
         bad_side="above",
@@ -110,8 +114,8 @@ CHECKS = (
     Check(
         id="RM-TIES",
         title="almost all answers are ties",
-        quantity=f"share of decided answers, from {ENOUGH} labels on, or {ENOUGH_TIES} if all are "
-        "ties",
+        quantity=f"share of decided answers, from {FEWEST_LABELS} labels on, or {FEWEST_TIES} if "
+        "all are ties",
         measure=_ties,
         needs=("reward_model_labels", "reward_model_ties"),
         bad_side="below",
@@ -127,7 +131,7 @@ CHECKS = (
         id="RM-ONE-KEY",
         title="almost all answers name the same side",
         quantity="how far the share of answers that name the left clip is from a half, in "
-        f"standard deviations of answers at random, from {ENOUGH} decided answers on",
+        f"standard deviations of answers at random, from {FEWEST_LABELS} decided answers on",
         measure=_one_key,
         needs=("label_left",),
         bad_side="above",

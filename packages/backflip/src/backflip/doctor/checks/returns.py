@@ -3,7 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.errors_of_means import FIRST, error_of_change, overlap
+from backflip.doctor.errors_of_means import FIRST_VALUES, error_of_change, overlap
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.measures import (
     after,
@@ -15,36 +15,37 @@ from backflip.doctor.measures import (
     window_of,
 )
 
-NEVER = 0.1  # share of the budget
-SUSTAINED = 0.1
-NEAR_THE_END = 0.95  # of the budget
-MOST_LOST = 1.2  # of a rise
-REAL = 10.0  # a rise of less than so much noise is none
-LATE = 0.5
-RISES = 2.0  # a return that rises by less than so much noise does not rise
-MOST = 0.5  # of a rise
-FEWEST_EVALUATIONS = 5
-FIRST_OF_DQN = 20_000  # env steps in which greedy actions of sound runs can be worse than random
-LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # always, if there are any
+LENGTHS_FROM = 0.1  # lengths of episodes are judged from this share of the budget on
+SUSTAINED_SHARE = 0.1  # a fall counts if it lasts for this share of the budget
+LAST_SHARE = 0.95  # a log must reach this share of the budget before its end is judged
+LARGEST_LOSS = 1.2  # larger falls are reported as this share of the rise
+REAL_RISE = 10.0  # a rise is real if it is larger than this many times the noise of the return
+LATE_SHARE = 0.5  # whether the return rises is judged from this share of the budget on
+VISIBLE_RISE = 2.0  # below this many times the noise, the return has not risen
+MOST_OF_RISE = 0.5  # evaluations count if the training return has more than this share of its rise
+FEWEST_EVALUATIONS = 5  # fewer evaluations are not judged
+DQN_WARM_UP = 20_000  # env steps during which healthy DQN may return less than random actions
+LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # these libraries log every end of an episode
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 
 
 def _lost(log: Log) -> Running | None:
     """Return the share of the rise of the return that was lost again for a tenth of the budget.
 
-    Rise and fall are computed from medians. A rise below `REAL` times the noise does not count.
+    Rise and fall are computed from medians. A rise below `REAL_RISE` times the noise does not
+    count.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.05)
     if len(found.x) < 20 or found.x[-1] <= 0:
         return None
-    ago = np.searchsorted(found.x, found.x - SUSTAINED * log.budget)
+    ago = np.searchsorted(found.x, found.x - SUSTAINED_SHARE * log.budget)
     recent = np.asarray([found.value[one : n + 1].max() for n, one in enumerate(ago)])
     peak = np.maximum.accumulate(found.value)
     rise = peak - found.value[0]
-    is_real = (rise > REAL * noise_of(signal, found)) & (ago > 0)
+    is_real = (rise > REAL_RISE * noise_of(signal, found)) & (ago > 0)
     lost = np.where(is_real, (peak - recent) / np.where(is_real, rise, 1.0), 0.0)
-    return Running(found.x, np.minimum(lost, MOST_LOST))
+    return Running(found.x, np.minimum(lost, LARGEST_LOSS))
 
 
 def _falls(log: Log) -> Running | None:
@@ -59,7 +60,7 @@ def _ends_low(log: Log) -> Running | None:
     It is a share of the rise of the return.
     """
     lost = _lost(log)
-    if lost is None or lost.x[-1] < NEAR_THE_END * log.budget:
+    if lost is None or lost.x[-1] < LAST_SHARE * log.budget:
         return None
     return or_none(Running(lost.x, np.minimum.accumulate(lost.value[::-1])[::-1]))
 
@@ -84,7 +85,7 @@ def best_rise(log: Log) -> Running | None:
 
 def _no_progress(log: Log) -> Running | None:
     found = best_rise(log)
-    return found and or_none(after(log, LATE, found))
+    return found and or_none(after(log, LATE_SHARE, found))
 
 
 def _worse_than_start(log: Log) -> Running | None:
@@ -100,8 +101,8 @@ def _worse_than_start(log: Log) -> Running | None:
     width = window_of(log, signal, 0.1)
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
     below = np.maximum(_first(log, signal) - found.value, 0.0) / noise
-    grown = found.x >= (FIRST_OF_DQN if log.algorithm == "dqn" else 0)
-    return or_none(after(log, LATE, Running(found.x[grown], below[grown])))
+    grown = found.x >= (DQN_WARM_UP if log.algorithm == "dqn" else 0)
+    return or_none(after(log, LATE_SHARE, Running(found.x[grown], below[grown])))
 
 
 def _first(log: Log, signal: Signal) -> float:
@@ -111,7 +112,7 @@ def _first(log: Log, signal: Signal) -> float:
     """
     known = signal.y[np.isfinite(signal.y)]
     begin = overlap(log, signal)
-    return float(np.median(known[begin : begin + FIRST]))
+    return float(np.median(known[begin : begin + FIRST_VALUES]))
 
 
 def _evaluated(log: Log) -> Running | None:
@@ -127,13 +128,13 @@ def _evaluated(log: Log) -> Running | None:
     trained, evaluated = log.signals["episode_return_mean"], log.signals["evaluation_return"]
     found = smoothed(log, trained, 0.05)
     rise = best_rise(log)
-    if rise is None or not rise.value[-1] > RISES:
+    if rise is None or not rise.value[-1] > VISIBLE_RISE:
         return None
     first = _first(log, trained)
     most = np.fmax.reduce(found.value) - first
     known = np.isfinite(evaluated.y) & (evaluated.x >= found.x[0])
     reached = np.interp(evaluated.x[known], found.x, found.value) - first
-    late = reached > MOST * most
+    late = reached > MOST_OF_RISE * most
     shares = (evaluated.y[known][late] - first) / reached[late]
     count = max(FEWEST_EVALUATIONS, len(shares) // 2)
     if len(shares) < count:
@@ -150,7 +151,7 @@ def _returns_equal(log: Log) -> Running | None:
     if len(y) < 5:
         return None
     spread = np.ptp(y) / max(np.abs(y).max(), 1e-12)
-    return or_none(after(log, LATE, Running(x, np.full(len(x), spread))))
+    return or_none(after(log, LATE_SHARE, Running(x, np.full(len(x), spread))))
 
 
 def _no_episode(log: Log) -> Running | None:
@@ -183,7 +184,7 @@ def _length_constant(log: Log) -> Running | None:
     known = np.isfinite(spread.y)
     if not known.any() or limit is None or most.y[-1] >= limit:
         return None
-    return or_none(after(log, NEVER, Running(spread.x[known], spread.y[known])))
+    return or_none(after(log, LENGTHS_FROM, Running(spread.x[known], spread.y[known])))
 
 
 CHECKS = (
@@ -207,7 +208,7 @@ CHECKS = (
         },
         source="Stable-Baselines3 issue 324; Dohare et al. 2023",
         least_margin=0.2,
-        extreme=MOST_LOST,
+        extreme=LARGEST_LOSS,
     ),
     Check(
         id="ENV-END",
@@ -320,7 +321,7 @@ CHECKS = (
             "discount": 0.3,
         },
         source="watching the return alone names 56 % of faulty seeds, with 23 % false alarms",
-        limit=RISES,
+        limit=VISIBLE_RISE,
         severity="remark",
         healthy_share=0.14,
         from_start=True,

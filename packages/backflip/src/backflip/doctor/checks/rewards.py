@@ -17,9 +17,10 @@ from backflip.doctor.measures import (
     together,
 )
 
-NEVER = 0.1  # share of the budget
-EARLY, LATE = 0.2, 0.5
-LEAST = -12.0  # log10 of rewards that are zeros up to rounding
+CONSTANT_FROM = 0.1  # constant rewards and observations are judged from this share of the budget on
+EARLY_SHARE = 0.2  # sign and size of rewards are judged from this share of the budget on
+LATE_SHARE = 0.5  # rewards that are 0 or unrelated are judged from this share of the budget on
+ZERO_REWARD = -12.0  # rewards whose log10 is below this are zeros but for rounding
 
 
 def _per_step(log: Log) -> Signal:
@@ -40,7 +41,7 @@ def _other_sign(log: Log) -> Running | None:
     true, used = _true_mean(log), _mean_so_far(log.signals["reward_mean"])
     pair = together(true, used, lambda one, other: np.sign(one) != np.sign(other))
     strong = together(true, used, lambda one, other: _is_large(one) & _is_large(other))
-    chosen = (strong.y == 1) & (pair.x >= EARLY * log.budget)
+    chosen = (strong.y == 1) & (pair.x >= EARLY_SHARE * log.budget)
     if log.algorithm not in ON_POLICY:
         chosen &= _had_one_sign(smoothed(log, _per_step(log)), pair.x)
     if chosen.sum() < 5:
@@ -103,7 +104,7 @@ def _unrelated(log: Log) -> Running | None:
     if len(true) < 20 or np.ptp(true) < 0.05 * np.abs(true).max() or np.ptp(mean) == 0:
         return None
     value = float(np.corrcoef(_ranks(true), _ranks(mean))[0, 1])
-    return or_none(after(log, LATE, Running(pair.x[known][-1:], np.asarray([value]))))
+    return or_none(after(log, LATE_SHARE, Running(pair.x[known][-1:], np.asarray([value]))))
 
 
 def _ranks(values: Values) -> Int[np.ndarray, " n"]:
@@ -116,13 +117,13 @@ def _reward_constant(log: Log) -> Running | None:
     low = together(least, most, lambda low, _: np.fmin.accumulate(low))
     high = together(least, most, lambda _, high: np.fmax.accumulate(high))
     size = np.maximum(np.maximum(np.abs(low.y), np.abs(high.y)), 1e-12)
-    return or_none(after(log, NEVER, at_the_end(Running(low.x, (high.y - low.y) / size))))
+    return or_none(after(log, CONSTANT_FROM, at_the_end(Running(low.x, (high.y - low.y) / size))))
 
 
 def _never_rewarded(log: Log) -> Running | None:
     """Return the largest |r| so far."""
     size = reward_size(log)
-    return or_none(after(log, LATE, largest(Running(size.x, size.y))))
+    return or_none(after(log, LATE_SHARE, largest(Running(size.x, size.y))))
 
 
 def _reward_large(log: Log) -> Running | None:
@@ -132,9 +133,9 @@ def _reward_large(log: Log) -> Running | None:
 
 def _reward_small(log: Log) -> Running | None:
     found = _reward_large(log)
-    if found is None or found.value[-1] < LEAST:  # no reward at all: REW-ZERO
+    if found is None or found.value[-1] < ZERO_REWARD:  # no reward at all: REW-ZERO
         return None
-    return or_none(after(log, EARLY, at_the_end(found)))
+    return or_none(after(log, EARLY_SHARE, at_the_end(found)))
 
 
 def _obs_large(log: Log) -> Running | None:
@@ -146,7 +147,7 @@ def _obs_large(log: Log) -> Running | None:
 
 def _obs_small(log: Log) -> Running | None:
     found = log10_of(largest(smoothed(log, log.signals["obs_std_max"])))
-    return or_none(after(log, NEVER, found))
+    return or_none(after(log, CONSTANT_FROM, found))
 
 
 CHECKS = (

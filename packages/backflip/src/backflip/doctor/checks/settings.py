@@ -10,8 +10,8 @@ import numpy as np
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import OFF_POLICY, ON_POLICY, Log
 
-NEVER = 1e9  # in place of infinity
-SHORT = 2.0  # env steps of an episode, as of a bandit
+INFINITE = 1e9  # an interval that never ends is reported as this number
+SHORT_EPISODE = 2.0  # γ hardly matters if no episode has more env steps than this
 _ZOO = "rl-zoo's search spaces"
 
 
@@ -32,7 +32,7 @@ def _from_start(value: float) -> Running:
 def _target_never(log: Log) -> Running | None:
     """Return the interval of updates of the target network divided by the planned steps."""
     if log.setting("tau") == 0:
-        return _from_start(NEVER)
+        return _from_start(INFINITE)
     return _interval(log, "target_update_interval")
 
 
@@ -54,7 +54,7 @@ def _horizon(log: Log) -> Running | None:
     discount, length = log.setting("discount"), log.signals.get("episode_length_mean")
     if discount is None or not 0 <= discount < 1:
         return None
-    if length is not None and not np.nanmax(length.y, initial=0.0) > SHORT:
+    if length is not None and not np.nanmax(length.y, initial=0.0) > SHORT_EPISODE:
         return None
     return _from_start(1.0 / (1.0 - discount))
 

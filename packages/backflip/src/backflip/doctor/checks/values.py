@@ -21,10 +21,12 @@ from backflip.doctor.measures import (
     together,
 )
 
-EARLY, LATE = 0.2, 0.5  # of the budget
-NEVER = 0.1
-CLEARLY = 20.0  # times the other terms of a loss
-ORDINARY = 1.0  # a loss that nothing is said about
+SIZE_FROM = 0.2  # sign and size of values are judged from this share of the budget on
+LOW_FROM = 0.5  # values are called too low from this share of the budget on
+SPREAD_FROM = 0.1  # advantages and the weight of the loss are judged from this share of it on
+# The weight of the value loss is measured where it is above this many times the other terms.
+DOMINANT = 20.0
+ORDINARY_LOSS = 1.0  # losses that nothing is said about are replaced by this one
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 
 
@@ -37,7 +39,7 @@ def _advantages_shifted(log: Log) -> Running | None:
 def _advantages_zero(log: Log) -> Running | None:
     size = reward_size(log)
     share = together(log.signals["advantage_std"], size, ratio)
-    return or_none(after(log, NEVER, log10_of(largest(smoothed(log, share)))))
+    return or_none(after(log, SPREAD_FROM, log10_of(largest(smoothed(log, share)))))
 
 
 def _wrong_sign(log: Log) -> Running | None:
@@ -54,7 +56,7 @@ def _wrong_sign(log: Log) -> Running | None:
     side = np.where(least >= 0, -values.y, np.where(most <= 0, values.y, np.nan))
     size = np.fmax.accumulate(np.abs(values.y))
     found = smoothed(log, Signal(values.x, ratio(side, size), "value_mean"))
-    return or_none(after(log, EARLY, smallest(found)))
+    return or_none(after(log, SIZE_FROM, smallest(found)))
 
 
 def _beyond_bound(log: Log) -> Running | None:
@@ -120,7 +122,7 @@ def _one_sign(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
 
 def _level_high(log: Log) -> Running | None:
     found = level(log)
-    return found and or_none(after(log, EARLY, largest(smoothed(log, found))))
+    return found and or_none(after(log, SIZE_FROM, largest(smoothed(log, found))))
 
 
 def _level_low(log: Log) -> Running | None:
@@ -130,7 +132,7 @@ def _level_low(log: Log) -> Running | None:
     before half of the budget.
     """
     found = level(log)
-    best = found and or_none(after(log, LATE, largest(smoothed(log, found))))
+    best = found and or_none(after(log, LOW_FROM, largest(smoothed(log, found))))
     return best and best._replace(value=np.full_like(best.value, best.value[-1]))
 
 
@@ -152,7 +154,7 @@ def _value_loss(log: Log) -> Running | None:
     returns = largest_return(log)
     if log.library != "backflip" and returns is not None:
         found = found._replace(
-            value=np.where(np.sqrt(found.value) > returns, found.value, ORDINARY)
+            value=np.where(np.sqrt(found.value) > returns, found.value, ORDINARY_LOSS)
         )
     return or_none(log10_of(found))
 
@@ -160,15 +162,15 @@ def _value_loss(log: Log) -> Running | None:
 def _weight(log: Log) -> Running | None:
     """Return the largest median so far of |L - L_policy| / (V - G)², the weight of the value loss.
 
-    L are all terms of the loss. Updates count where the value loss is `CLEARLY` times the rest.
+    L are all terms of the loss. Updates count where the value loss is `DOMINANT` times the rest.
     """
     policy, halved = log.signals["policy_loss"], log.signals["value_loss"]
     squared = halved._replace(y=2.0 * halved.y)
     others = together(policy, log.signals["entropy"], lambda one, h: np.abs(one) + np.abs(h))
-    clear = together(squared, others, lambda v, rest: np.where(v > CLEARLY * rest, v, np.nan))
+    clear = together(squared, others, lambda v, rest: np.where(v > DOMINANT * rest, v, np.nan))
     without_policy = together(log.signals["total_loss"], policy, np.subtract)
     share = together(without_policy, clear, lambda rest, v: np.abs(rest) / v)
-    return or_none(after(log, NEVER, largest(smoothed(log, share))))
+    return or_none(after(log, SPREAD_FROM, largest(smoothed(log, share))))
 
 
 CHECKS = (
