@@ -231,7 +231,7 @@ def test_own_answers_are_listed_newest_first_in_parts(store, me):
     assert [one.label for one in first] == [new, *reversed(labels[4:])]
     assert (first[0].answer, first[0].corrected, first[1].corrected) == ("tie", True, False)
     assert [one.label for one in me.listed(first[-1].label)] == labels[3:0:-1]
-    assert me.queue.own_answers("me")[0].pair.clips[0] == {"person": FILM}
+    assert me.queue.own_answers("me")[0].prompt.clips[0] == {"person": FILM}
     assert [one.label for one in bob.listed()] == [theirs]
 
 

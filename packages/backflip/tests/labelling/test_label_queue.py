@@ -250,9 +250,9 @@ def test_refusals_have_a_reason_and_write_nothing(store, queue):
     give(queue, 1, who="ann")
     before = records(store)
     for query, who, problem, words in (
-        (9, "ann", "unknown", "there is no pair 9"),
+        (9, "ann", "unknown", "there is no prompt 9"),
         (1, "ann", "answered", "answered by ann: undo that first"),
-        (2, "bob", "not yours", r"you do not hold pair 2 \(ann has it\)"),
+        (2, "bob", "not yours", r"you do not hold prompt 2 \(ann has it\)"),
     ):
         with pytest.raises(Refused, match=words) as refused:
             give(queue, query, who=who)

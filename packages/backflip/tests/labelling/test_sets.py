@@ -140,7 +140,7 @@ def test_undo_and_redo_are_about_the_whole_set(store, queue):
     queue.take("me")
     give(queue, 1, [2, 1, 0])
     undone = queue.undo("me", "undo one")
-    assert undone.query == undone.pair.query == 1
+    assert undone.query == undone.prompt.query == 1
     assert undone.answer is None
     assert answers(store) == []
     assert scores_of(store, number) == {}
@@ -171,7 +171,7 @@ def test_marks_are_on_disk_with_every_key(store, queue, tmp_path):
         (pair,) = LabelQueue(again).take("me")
         assert pair.marks == [7, None]
     give(queue, 1, [7, None, 2])
-    assert queue.undo("me", "undo one").pair.marks == [7, None], "back by one key"
+    assert queue.undo("me", "undo one").prompt.marks == [7, None], "back by one key"
     queue.leases.end("me", "")
     (pair,) = queue.take("eve")
     assert pair.marks == [], "another person begins anew"

@@ -36,11 +36,11 @@ _REDOABLE = """
 
 
 class Restored(NamedTuple):
-    """The state of a pair after an undo or a redo.
+    """The state of a prompt after an undo or a redo.
 
     Attributes:
-        query: the pair.
-        answer: its answer in force; None if the pair is open again.
+        query: the prompt's number.
+        answer: its answer in force; None if the prompt is open again.
         who: who gave that answer.
         repeated: the request had been carried out before.
     """
@@ -87,7 +87,7 @@ def redo(connection: sqlite3.Connection, who: str, attempt: str) -> Restored:
     """Restore the answer or correction that `who` undid last.
 
     Raises:
-        Refused: there is nothing to redo, another person has answered the pair in the meantime, or
+        Refused: there is nothing to redo, another person has answered the prompt meanwhile, or
             the attempt was used for something else.
     """
     known = _of_attempt(connection, attempt, who)
@@ -195,7 +195,7 @@ def _redo_newest(connection: sqlite3.Connection, who: str, attempt: str) -> int:
     _, _, query, _, replaces = row
     taken = connection.execute(_IN_FORCE, (query,)).fetchone()
     if taken is not None and replaces is None:
-        raise Refused("answered", f"pair {query} was answered by {taken[1]} in the meantime")
+        raise Refused("answered", f"prompt {query} was answered by {taken[1]} in the meantime")
     return _undo_together(connection, _NEWEST_UNDO, int(query), who, attempt)
 
 

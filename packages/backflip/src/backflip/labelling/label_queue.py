@@ -1,11 +1,10 @@
-"""The label queue: people take pairs, answer them and undo answers.
+"""The label queue: people take prompts, answer them and undo answers.
 
-A pair stands for any prompt of `backflip.labelling.prompts`: two clips to compare, or a set to
-rank or to rate. Several people can use the queue at once, each under a name, on the page or in a
-terminal. A person holds a pair from taking it until they answer it or leave
-(`backflip.labelling.leases`); a pair that no other person has taken since then is still theirs when
-they come back. Every keystroke has an id, so a request repeated after a lost connection or a killed
-server counts once. Every change is in the label file before the method returns.
+Several people can use the queue at once, each under a name, on the page or in a terminal. A person
+holds a prompt from taking it until they answer it or leave (`backflip.labelling.leases`); a prompt
+that no other person has taken since then is still theirs when they come back. Every keystroke has
+an id, so a request repeated after a lost connection or a killed server counts once. Every change is
+in the label file before the method returns.
 """
 
 import math
@@ -40,18 +39,18 @@ from backflip.preferences.label_records import DEMONSTRATION, Answer, StoredClip
 from backflip.preferences.labels import LabelStore
 from runshelf.errors import DamagedFile, shown
 
-AHEAD = 4  # maximum pairs a person holds: one on the screen, three loaded
-REPEAT_AFTER = 10  # minimum number of answers between a pair and its repeat
+AHEAD = 4  # maximum prompts a person holds: one on the screen, three loaded
+REPEAT_AFTER = 10  # minimum number of answers between a prompt and its repeat
 LONGEST_TEXT = 200  # characters of a goal
 LONGEST_NAME = 40
 LISTED = 20  # answers in one part of the list of a person's answers
 GOAL, ENOUGH = "goal", "enough"  # keys in the label file
-NO_HOLDER = ""  # `who` of a take that returns a pair to the queue
+NO_HOLDER = ""  # `who` of a take that returns a prompt to the queue
 
 _LAST_TAKER = "SELECT who FROM takes WHERE query = ? ORDER BY id DESC LIMIT 1"
 _OF_ATTEMPT = "SELECT id, query, answer, who FROM labels WHERE attempt = ?"
-# Every pair without an answer, with the person who took it last and the number of that take. Of a
-# set, only the first query is a pair to take.
+# Every prompt without an answer, with the person who took it last and the number of that take. Of a
+# set, only the first query can be taken.
 _OPEN = """
     SELECT q.id, q.repeats IS NOT NULL, t.who, t.id FROM queries q
     LEFT JOIN takes t ON t.id = (SELECT max(id) FROM takes WHERE query = q.id)
@@ -63,7 +62,7 @@ _OPEN = """
 
 
 class Answered(NamedTuple):
-    """The label's id and the opinion of the reward model on the pair."""
+    """The label's id and the opinion of the reward model on its clips."""
 
     label: int
     opinion: StoredClip | None
@@ -73,40 +72,40 @@ class Undone(NamedTuple):
     """What an undo did.
 
     Attributes:
-        query: the pair.
-        pair: the prompt, to answer it again; None after the undo of a correction.
-        answer: the answer from before the correction; None if the pair is open again.
+        query: the prompt's number.
+        prompt: the prompt, to answer it again; None after the undo of a correction.
+        answer: the answer from before the correction; None if the prompt is open again.
     """
 
     query: int
-    pair: Prompt | None
+    prompt: Prompt | None
     answer: Answer | None
 
 
 class Redone(NamedTuple):
-    """A pair whose answer was restored, and the answer; None for a set, which has several."""
+    """A prompt whose answer was restored, and the answer; None for a set, which has several."""
 
     query: int
     answer: Answer | None
 
 
 class ListedAnswer(NamedTuple):
-    """An answer of a person, with the films of its pair."""
+    """An answer of a person, with the films of its prompt."""
 
     given: OwnAnswer
-    pair: Prompt
+    prompt: Prompt
 
 
 @final
 class LabelQueue:
-    """Gives the pairs of one label store to people.
+    """Gives the prompts of one label store to people.
 
     Attributes:
-        leases: who is present; a labeller must renew a lease to keep the pairs.
+        leases: who is present; a labeller must renew a lease to keep the prompts.
 
     Args:
         store: the run's labels. No other code in this process may use it.
-        overlap: share of pairs that a second person also sees.
+        overlap: share of prompts that a second person also sees.
         clock: returns seconds since 1970.
         rng: chooses the repeats and their sides.
     """
@@ -126,9 +125,9 @@ class LabelQueue:
         self._rng = rng or random.Random()
 
     def take(self, who: str, without: Collection[int] = (), place: str = "") -> list[Prompt]:
-        """Return the next pairs for `who`: those they hold, then new ones.
+        """Return the next prompts for `who`: those they hold, then new ones.
 
-        They keep the pairs as long as they are present.
+        They keep the prompts as long as they are present.
 
         Args:
             who: the person's name.
@@ -155,7 +154,7 @@ class LabelQueue:
             return [prompt(connection, query, who) for query in held]
 
     def give_back(self, who: str, queries: Collection[int]) -> None:
-        """Put pairs back into the queue. Pairs that `who` does not hold are unchanged.
+        """Put prompts back into the queue. Prompts that `who` does not hold are unchanged.
 
         Raises:
             Refused: the name is invalid.
@@ -171,15 +170,15 @@ class LabelQueue:
         """Record an answer. It is on disk when this returns.
 
         Args:
-            query: the pair's id.
+            query: the prompt's number.
             answer: one of `ANSWERS`; of a set, the places of its clips, best first, those of equal
                 ones in a list of their own; or a rating of each clip; or `skip`.
             who: the person's name.
-            seconds: from the moment the pair was shown to the key press.
+            seconds: from the moment the prompt was shown to the key press.
             attempt: unique id of the keystroke.
 
         Raises:
-            Refused: the pair is unknown, answered or not held by `who`, or the answer is invalid.
+            Refused: the prompt is unknown, answered or not held by `who`, or the answer is invalid.
         """
         who = checked_name(who)
         _check_seconds(seconds)
@@ -214,7 +213,7 @@ class LabelQueue:
     def undo(self, who: str, attempt: str) -> Undone:
         """Undo the newest answer or correction of `who`.
 
-        After an answer, `who` holds its pair again. After a correction, the answer from before is
+        After an answer, `who` holds its prompt again. After a correction, the answer from before is
         in force again.
 
         Raises:
@@ -226,7 +225,7 @@ class LabelQueue:
             query, answer, author, repeated = answer_history.undo(connection, who, attempt)
             if answer is not None and author == who:
                 return Undone(query, None, answer)
-            if repeated:  # another person may hold or have answered the pair now
+            if repeated:  # another person may hold or have answered the prompt now
                 _check_may_answer(connection, query, who)
             _take(connection, query, who, self._clock())
             return Undone(query, prompt(connection, query, who), None)
@@ -235,14 +234,14 @@ class LabelQueue:
         """Restore the answer or correction that `who` undid last.
 
         Raises:
-            Refused: there is nothing to redo, or another person has answered the pair.
+            Refused: there is nothing to redo, or another person has answered the prompt.
         """
         who = checked_name(who)
         _check_attempt(attempt)
         with self.store.file.transaction() as connection:
             query, answer, _, _ = answer_history.redo(connection, who, attempt)
             if answer is None:  # a repeated request: it was undone again
-                raise Refused("unknown", f"the answer to pair {query} was undone again")
+                raise Refused("unknown", f"the answer to prompt {query} was undone again")
             is_set = asked(connection, query).clip_set is not None
             return Redone(query, None if is_set else answer)
 
@@ -312,7 +311,7 @@ class LabelQueue:
             return None
 
     def _next(self, connection: Any, who: str, fresh: "Iterable[int]") -> int | None:
-        """Return a new pair for `who`, or at times a repeat; None if no new pair is left."""
+        """Return a new prompt for `who`, or at times a repeat; None if no new one is left."""
         query = next(iter(fresh), None)
         if query is None:
             return None
@@ -429,22 +428,22 @@ def _record(connection: Any, one: Asked, said: Said, who: str, seconds: float, a
 
 
 def _check_may_answer(connection: Any, query: int, who: str) -> None:
-    """Refuse a pair that is answered, or that `who` does not hold."""
+    """Refuse a prompt that is answered, or that `who` does not hold."""
     answered = connection.execute(
         "SELECT who, answer FROM effective WHERE query = ?", (query,)
     ).fetchone()
     if answered:
-        raise Refused("answered", f"pair {query} was answered by {answered[0]}: undo that first")
+        raise Refused("answered", f"prompt {query} was answered by {answered[0]}: undo that first")
     taker = connection.execute(_LAST_TAKER, (query,)).fetchone()
     if taker is None or taker[0] != who:
         holder = f"{taker[0]} has it" if taker and taker[0] != NO_HOLDER else "take it first"
-        raise Refused("not yours", f"you do not hold pair {query} ({holder})")
+        raise Refused("not yours", f"you do not hold prompt {query} ({holder})")
 
 
 def _held_and_free(
     connection: Any, who: str, others: Collection[str], without: Collection[int]
 ) -> tuple[list[int], list[int]]:
-    """Return the pairs that `who` holds, in order of taking, and those that no person holds.
+    """Return the prompts that `who` holds, in order of taking, and those that no person holds.
 
     Args:
         connection: inside a transaction.
@@ -465,12 +464,12 @@ def _held_and_free(
 
 
 def _share(available: int, people: int) -> int:
-    """Return how many pairs one person may hold, so that some remain for the others."""
+    """Return how many prompts one person may hold, so that some remain for the others."""
     return max(1, min(AHEAD, math.ceil(available / people)))
 
 
 def _take(connection: Any, query: int, who: str, moment: float) -> None:
-    """Record that `who` takes a pair, unless they took it last."""
+    """Record that `who` takes a prompt, unless they took it last."""
     taker = connection.execute(_LAST_TAKER, (query,)).fetchone()
     if taker is None or taker[0] != who:
         insert(

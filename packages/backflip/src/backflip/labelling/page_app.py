@@ -197,7 +197,7 @@ class LabellingApp:
         undone, tally = await self._service.write(
             lambda queue: (queue.undo(who, attempt), queue.tally(who))
         )
-        pair = undone.pair and pair_fields(undone.pair)
+        pair = undone.prompt and pair_fields(undone.prompt)
         fields = {"query": undone.query, "pair": pair, "answer": undone.answer}
         return JSONResponse(fields | {"tally": tally._asdict()})
 

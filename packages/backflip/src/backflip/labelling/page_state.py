@@ -31,7 +31,7 @@ def pair_fields(pair: Prompt) -> dict[str, Any]:
 
 def listed_fields(listed: ListedAnswer) -> dict[str, Any]:
     """Return an answer of a person, with the films of its pair."""
-    return listed.given._asdict() | {"pair": pair_fields(listed.pair)}
+    return listed.given._asdict() | {"pair": pair_fields(listed.prompt)}
 
 
 def opinion_fields(opinion: StoredClip | None) -> dict[str, Any] | None:

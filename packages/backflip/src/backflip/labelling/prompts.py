@@ -83,7 +83,7 @@ def asked(connection: Any, query: int) -> Asked:
         "SELECT left_clip, right_clip, clip_set FROM queries WHERE id = ?", (query,)
     ).fetchone()
     if row is None:
-        raise Refused("unknown", f"there is no pair {query}")
+        raise Refused("unknown", f"there is no prompt {query}")
     left, right, number = row
     if number is None:
         return Asked(query, "compare", (left, right), {query: (left, right)})

@@ -90,8 +90,8 @@ def token_of(server: Server) -> str:
 
 
 REFUSALS = {
-    "unknown query": (answer_with(query=999), 404, "no pair 999"),
-    "negative query": (answer_with(query=-1), 404, "no pair -1"),
+    "unknown query": (answer_with(query=999), 404, "no prompt 999"),
+    "negative query": (answer_with(query=-1), 404, "no prompt -1"),
     "answered twice": (answer_with(query=1), 409, "was answered by me"),
     "somebody else's": (answer_with(query=2), 403, "ann has it"),
     "taken by nobody": (answer_with(query=9), 403, "take it first"),
@@ -102,7 +102,7 @@ REFUSALS = {
     "answer as a list": (answer_with(answer=["left"]), 422, "is not an answer"),
     "marks of a comparison": (posted("/api/mark", who="me", query=3, marks=[0]), 422, "not marks"),
     "marks as text": (posted("/api/mark", who="me", query=3, marks="0"), 422, "must be a list"),
-    "marks of nothing": (posted("/api/mark", who="me", query=999, marks=[]), 404, "no pair 999"),
+    "marks of nothing": (posted("/api/mark", who="me", query=999, marks=[]), 404, "no prompt 999"),
     "query as text": (answer_with(query="3"), 422, "`query` must be a whole number"),
     "query as truth": (answer_with(query=True), 422, "`query` must be a whole number"),
     "query as fraction": (answer_with(query=3.0), 422, "`query` must be a whole number"),

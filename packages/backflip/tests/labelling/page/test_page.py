@@ -777,7 +777,7 @@ def test_refused_answer_is_dropped_with_a_message(server: Server, open_page: Ope
         write(server.folder, "INSERT INTO takes (query, who, at) VALUES (1, 'ann', 0)")
         LabelQueue(store).answer(1, "right", "ann", 1.0, "ann was first")
     assert press(page, "ArrowLeft", "ArrowLeft") == [1, 2]
-    expect(page.locator("#said")).to_contain_text("did not count: pair 1 was answered by ann")
+    expect(page.locator("#said")).to_contain_text("did not count: prompt 1 was answered by ann")
     assert until(lambda: answers(server)) == [(2, "left")]
     until(lambda: page.evaluate("Object.keys(localStorage)") == ["backflip:who"])
 

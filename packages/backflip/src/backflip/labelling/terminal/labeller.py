@@ -249,11 +249,13 @@ class Labeller:
             self._message = clean(str(error))
             return
         self._opinion, self._next_poll = None, now
-        if undone.pair is None:
+        if undone.prompt is None:
             self._message = f"correction undone: again {IN_WORDS[undone.answer or 'skip']}"
             return
-        self._put_first(undone.pair)
-        again = "answer this pair again" if undone.pair.kind == "compare" else "go on with this set"
+        self._put_first(undone.prompt)
+        again = (
+            "answer this pair again" if undone.prompt.kind == "compare" else "go on with this set"
+        )
         self._message = f"undone: {again}"
 
     def _redo(self, now: float) -> None:
