@@ -18,8 +18,8 @@ from runshelf.errors import UsageError, UserFacingError, did_you_mean
 
 LARGEST_FILE = 4_000_000  # bytes
 SKIPPED = ("__pycache__", "node_modules", "site-packages", ".git", ".venv", "venv", "build")
-# Rules that also read a program with its small functions put where they are called. Others ask for
-# the calls of a function, which are not there then.
+# Rules that also read a program with its short functions inlined. Others ask for the calls of a
+# function, which are not there then.
 ACROSS_FUNCTIONS = (
     *("L01", "L05", "L06", "L09", "L11", "L14", "L17", "L19", "L20"),
     *("L28", "L29", "L33", "L47", "L70"),
@@ -94,7 +94,7 @@ def _findings(
 ) -> set[Finding]:
     """Return what rules find, without what is known of the same lines.
 
-    Code of a function that is put where it is called has two lines: its own, and that of the call.
+    Code of an inlined function has two lines: its own, and that of the call.
     """
     return {
         Finding(rule, source.path, *place, hit.seen)

@@ -1,4 +1,4 @@
-"""Programs with the small functions of their own put where they are called.
+"""Programs with their own short functions inlined: put where they are called.
 
 Rules look at one function. A mistake is often in two: `over = ended(result)` in one, and
 `return result[2] or result[3]` in the other. Here a call of a function of the same file, or of a
@@ -39,7 +39,7 @@ STRAIGHT = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 
 
 class Body(NamedTuple):
-    """A function that can be put where it is called.
+    """A function that can be inlined.
 
     Attributes:
         name: of the function.
@@ -154,7 +154,7 @@ def _without_documentation(statements: list[ast.stmt]) -> list[ast.stmt]:
 @final
 @dataclass
 class _Inliner:
-    """Puts the functions of a program where they are called.
+    """Inlines the functions of a program: puts them where they are called.
 
     Attributes:
         source: the program; its tree is changed.

@@ -23,6 +23,8 @@ INNER = (*FUNCTIONS, ast.ClassDef, ast.Lambda)
 LARGEST_LOG = 700  # of a float; e**710 is too large
 LONGEST_CHAIN = 5  # names that are followed to where a value comes from
 KEPT = 2_000  # scopes whose parts are kept: every rule asks for them, file by file
+VERSIONS_KEPT = 2  # rules see a program twice: as written, and with its short functions inlined
+ONE_FILE = 1  # files are checked one by one, so only the current one is worth keeping
 RENAMED = {"gym": "gymnasium"}  # `gym` is read as `gymnasium`, except where versions matter
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from backflip.doctor.lint.questions.values import given_for
 from backflip.doctor.lint.source import (
     FUNCTIONS,
+    VERSIONS_KEPT,
     Function,
     Source,
     assignments,
@@ -47,7 +48,7 @@ def _is_taken_apart(source: Source, call: ast.Call) -> bool:
     return any(isinstance(one, ast.Tuple) and len(one.elts) in RESULTS for one in targets)
 
 
-@lru_cache(maxsize=2)  # of a program, and of it with its functions put where they are called
+@lru_cache(maxsize=VERSIONS_KEPT)
 def _made(source: Source) -> frozenset[str]:
     """Return the names that hold what Gymnasium made, or a function such as `make_env`."""
     found = set(_names(source)) - {""}

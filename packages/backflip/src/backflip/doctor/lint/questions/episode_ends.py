@@ -179,7 +179,7 @@ def _methods(source: Source, inside: ast.ClassDef) -> tuple[Scope, ...]:
     return tuple(one for one in source.scopes if source.class_of(one) is inside)
 
 
-@lru_cache(maxsize=8)  # each method of a class asks
+@lru_cache(maxsize=8)  # every method of a class asks for the ends of its class
 def _kept_ends(source: Source, inside: ast.ClassDef) -> set[str]:
     """Return the attributes that a class sets to both ends, and to nothing else but constants."""
     found: dict[str, list[bool]] = {}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from backflip.doctor.lint.questions.values import defaults, given_for
 from backflip.doctor.lint.source import (
     FUNCTIONS,
+    VERSIONS_KEPT,
     Function,
     Scope,
     Source,
@@ -81,7 +82,7 @@ def is_always_before(source: Source, statement: ast.AST, node: ast.AST) -> bool:
     return False
 
 
-@lru_cache(maxsize=2)  # of a program, and of it with its functions put where they are called
+@lru_cache(maxsize=VERSIONS_KEPT)
 def _functions(source: Source) -> dict[str, list[Function]]:
     found: dict[str, list[Function]] = {}
     for scope in source.scopes:
@@ -173,7 +174,7 @@ def _end(node: ast.expr) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=VERSIONS_KEPT)
 def _sets(source: Source) -> dict[str, list[Set]]:
     """Return where each name is set, in the order of the text."""
     found: dict[str, list[Set]] = {}

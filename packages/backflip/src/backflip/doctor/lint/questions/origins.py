@@ -12,6 +12,7 @@ from backflip.doctor.lint.questions.layers import (
 )
 from backflip.doctor.lint.source import (
     FUNCTIONS,
+    ONE_FILE,
     Scope,
     Source,
     argument,
@@ -137,7 +138,7 @@ def is_number_of_each(node: ast.expr, lists: set[str] | None) -> bool:
     )
 
 
-@lru_cache(maxsize=1)  # asked for each scope of a file
+@lru_cache(maxsize=ONE_FILE)
 def _makes_columns(source: Source) -> bool:
     return any(_makes_column(source, node) for node in source.nodes)
 

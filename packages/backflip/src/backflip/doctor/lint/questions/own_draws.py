@@ -7,6 +7,7 @@ from functools import lru_cache
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     INNER,
+    VERSIONS_KEPT,
     Function,
     Source,
     argument,
@@ -97,7 +98,7 @@ class Draws:
         return found
 
 
-@lru_cache(maxsize=2)  # of a program, and of it with its functions put where they are called
+@lru_cache(maxsize=VERSIONS_KEPT)
 def draws_of(source: Source) -> Draws:
     """Return what tells which keys calls of a program use up."""
     return Draws(source)

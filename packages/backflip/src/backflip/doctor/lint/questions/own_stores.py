@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from backflip.doctor.lint.source import (
     FUNCTIONS,
+    VERSIONS_KEPT,
     Function,
     Scope,
     Source,
@@ -42,7 +43,7 @@ def calls_a_store(source: Source, call: ast.Call) -> bool:
     return name in _storing_functions(source) and len(arguments(call)) >= FEWEST
 
 
-@lru_cache(maxsize=4)  # asked for each call of a file
+@lru_cache(maxsize=VERSIONS_KEPT)
 def _storing_functions(source: Source) -> set[str]:
     """Return the names of own functions that put many of their parameters into containers."""
     named: dict[str, list[bool]] = {}

@@ -18,6 +18,7 @@ from backflip.doctor.lint.questions.values import (
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     KEPT,
+    VERSIONS_KEPT,
     Source,
     argument,
     last_word,
@@ -357,7 +358,7 @@ def _common(found: list[Record]) -> Record:
     }
 
 
-@lru_cache(maxsize=2)  # of a program, and of it with its functions put where they are called
+@lru_cache(maxsize=VERSIONS_KEPT)
 def _changes(source: Source) -> dict[str, set[str]]:
     """Return the fields that a program sets after an object was made, by the object's name."""
     found: dict[str, set[str]] = {}

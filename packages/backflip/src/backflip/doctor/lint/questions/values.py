@@ -7,6 +7,8 @@ from functools import lru_cache
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     KEPT,
+    ONE_FILE,
+    VERSIONS_KEPT,
     Function,
     Scope,
     Source,
@@ -44,7 +46,7 @@ def _around(source: Source, scope: Scope) -> list[Function]:
     return found
 
 
-@lru_cache(maxsize=1)  # several rules ask about one program after the other
+@lru_cache(maxsize=ONE_FILE)
 def _kept_defaults(source: Source) -> dict[str, float]:
     """Return the attributes that are set once, to a parameter that has a known number."""
     found: dict[str, list[float | None]] = {}
@@ -210,7 +212,7 @@ def _part(source: Source, node: ast.expr, depth: int) -> str:
     return text_of(source, inner, depth) or UNSEEN
 
 
-@lru_cache(maxsize=2)  # of a program, and of it with its functions put where they are called
+@lru_cache(maxsize=VERSIONS_KEPT)
 def settings(source: Source) -> dict[str, ast.expr]:
     """Return the defaults of a program's options by name, of those that are set once.
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from backflip.doctor.lint.source import (
     FUNCTIONS,
+    ONE_FILE,
     Function,
     Source,
     assignments,
@@ -87,7 +88,7 @@ def _filled_name(loop: ast.For) -> set[str]:
     }
 
 
-@lru_cache(maxsize=1)  # asked for every call of one program after the other
+@lru_cache(maxsize=ONE_FILE)
 def copiers(source: Source) -> dict[str, tuple[Function, Copy]]:
     """Return the functions of a program that copy weights whole, by name."""
     found: dict[str, tuple[Function, Copy]] = {}
