@@ -291,6 +291,29 @@ CHECKS = (
         },
         source=_SOURCE,
         limit=FAR_BELOW,
+        superseded_by=("Q-ONE-REWARD",),
+        algorithms=OFF_POLICY,
+    ),
+    Check(
+        id="Q-ONE-REWARD",
+        title="action values are those of one reward",
+        quantity="largest distance from 1 of mean Q divided by the mean reward of an env step, "
+        "after 60 % of the budget, for episodes of 20 env steps or more and discounts of at least "
+        "0.9, or unknown ones",
+        measure=_from_one_reward,
+        needs=_NEEDS,
+        bad_side="below",
+        limit_from="convention",
+        explanation="Values do not add up rewards: the next state's value does not reach the "
+        "target, or comes from a network that never changes.",
+        causes={
+            "value-targets": 0.7,
+            "discount": 0.6,
+            "target-network": 0.6,
+            "values-do-not-learn": 0.1,
+        },
+        source="two routes to one number: with γ = 0, Q(s, a) is the mean of r",
+        limit=0.3,
         algorithms=OFF_POLICY,
     ),
     Check(
