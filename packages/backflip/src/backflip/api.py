@@ -43,6 +43,7 @@ from backflip.training.given_clips import (
     inherit_given_clips,
 )
 from backflip.training.initial_labels import check_labels, find_start, with_reward_model
+from backflip.training.invocation import invoked
 from backflip.training.memory import check_memory
 from backflip.training.named_code import refuse_code_of
 from backflip.training.parents import CONTINUES
@@ -135,14 +136,15 @@ def teach(
         EnvironmentFailed: the environment returned invalid data; all finished phases are saved.
         Interrupted: Ctrl-C; the message says how to resume.
     """
-    began = time.perf_counter()
     refuse_other_kinds(env=env, algorithm=algorithm, teacher=teacher, labels_from=labels_from)
     refuse_other_kinds(reward_from=reward_from, home=home, argv=argv, info=info, report=report)
+    invocation = invoked(argv, info, report)
     refuse_names("settings", settings or {})
     refuse_names("env_args", env_args or {})
     numbers = seeds_from(first_seed, seeds)
     source = _source_of(teacher, labelling, goal)
-    report = report or (_print_notes if source.teacher == "human" else None)
+    if source.teacher == "human":
+        invocation = invocation.reporting_to(_print_notes)
     place = runtime.place_of(home)
     start = find_start(place.home, labels_from, reward_from)
     budget = budget_of(labels, start, source.usual_labels)
@@ -167,6 +169,7 @@ def teach(
         given = sources.draw(spec, config, labels=queries, teacher=source.teacher, seed=first_seed)
         session = begin_session(
             place,
+            invocation,
             command="teach",
             env=env,
             algorithm=algorithm,
@@ -182,10 +185,6 @@ def teach(
                 "evaluation_episodes": evaluation_episodes(built.driver),
             },
             seeds=numbers,
-            argv=sys.argv if argv is None else argv,
-            info=info,
-            report=report,
-            began=began,
             inherit=partial(_prepare, given),
         )
     return _carry_out(session, built, config, model, source)
@@ -227,8 +226,8 @@ def teach_more(
         UsageError: `run` cannot be carried on; no run was created.
         Interrupted: Ctrl-C; the message says how to resume.
     """
-    began = time.perf_counter()
     refuse_other_kinds(run=run, home=home, teacher=teacher, argv=argv, info=info, report=report)
+    invocation = invoked(argv, info, report)
     found = found_run(run, home)
     runtime.prepare()
     parent = open_parent(found, "teach")
@@ -242,7 +241,8 @@ def teach_more(
     source = teacher or (_saved_source(saved, labelling) if budget.labels else NoTeacher())
     if labelling is not None and source.teacher not in WHERE:
         _refuse_labelling(source.teacher)
-    report = report or (_print_notes if source.teacher == "human" else None)
+    if source.teacher == "human":
+        invocation = invocation.reporting_to(_print_notes)
     built = build_child(parent, budget.env_steps)
     with closed_on_error(built.driver):
         config = child_config(found, before, built, budget.labels)
@@ -259,6 +259,7 @@ def teach_more(
 
         session = begin_session(
             place_of_child(found, home),
+            invocation,
             command="teach",
             env=found.manifest["env"],
             algorithm=found.manifest["algorithm"],
@@ -269,10 +270,6 @@ def teach_more(
                 CONTINUES: before._asdict(),
             },
             seeds=found.seeds,
-            argv=sys.argv if argv is None else argv,
-            info=info,
-            report=report,
-            began=began,
             parent=found.ulid,
             inherit=inherit,
         )

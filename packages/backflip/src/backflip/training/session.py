@@ -31,6 +31,7 @@ from backflip.training import runtime
 from backflip.training.build import Built
 from backflip.training.clock import Clock
 from backflip.training.health import health_of, refuse_nonfinite
+from backflip.training.invocation import Invocation
 from backflip.training.output_recorder import OutputRecorder, captured
 from backflip.training.parents import CONTINUES
 from backflip.training.planning import cut_episodes_warning
@@ -48,7 +49,7 @@ from runshelf.registrations.carrying import registered_info
 from runshelf.store.metrics import MetricsWriter
 from runshelf.store.periods import finite
 from runshelf.store.records import to_json
-from runshelf.store.run import Run, RunInfo, RunWriter, create_run, resume_run
+from runshelf.store.run import Run, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary
 
 LARGEST_KEPT_POLICY = 10_000_000  # bytes
@@ -366,16 +367,13 @@ def _own_share(run: Run, env_steps: int, labels: int | None) -> dict[str, Any]:
 
 def begin_session(
     place: runtime.Place,
+    invocation: Invocation,
     *,
     command: str,
     env: str,
     algorithm: str,
     config: Mapping[str, Any],
     seeds: Sequence[int],
-    argv: Sequence[str],
-    info: RunInfo,
-    report: Report | None,
-    began: float,
     parent: str | None = None,
     inherit: Callable[[Run], None] | None = None,
 ) -> Session:
@@ -383,26 +381,23 @@ def begin_session(
 
     Args:
         place: the folders of the run.
+        invocation: how the run was called.
         command: `train` or `teach`.
         env: the environment's id.
         algorithm: the algorithm's name.
         config: the resolved configuration; its `settings` are the algorithm's.
         seeds: the seeds, in order.
-        argv: the command line.
-        info: name, group, question and tags.
-        report: the progress callback.
-        began: `time.perf_counter()` when the session began.
         parent: the id of the run that this run carries on, if any.
         inherit: writes files into the folder before it is a run, such as those of a parent.
     """
-    show = report or _ignore_progress
+    show = invocation.report or _ignore_progress
     nothing_done = Progress(0, 0, 0, 0.0, 0.0, {})
 
     def say(note: str) -> None:
         show(dataclasses.replace(nothing_done, note=note))
 
-    info = registered_info(place.home, info)
-    kept = captured(place.home, place.cwd, argv, info, say)
+    info = registered_info(place.home, invocation.info)
+    kept = captured(place.home, place.cwd, invocation.argv, info, say)
     about: dict[str, Any] = {
         "command": command,
         "env": env,
@@ -426,7 +421,7 @@ def begin_session(
         capture=capture,
     )
     with closed_on_error(writer):
-        return Session(writer, report, began)
+        return Session(writer, invocation.report, invocation.began)
 
 
 def resume_session(run: Run, report: Report | None, began: float) -> Session:

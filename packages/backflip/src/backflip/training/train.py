@@ -1,7 +1,6 @@
 """`train`: train an algorithm on an environment's own reward, many seeds at once."""
 
 import dataclasses
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -24,6 +23,7 @@ from backflip.training.continuation import (
     planned,
 )
 from backflip.training.finished import result_of, with_more
+from backflip.training.invocation import invoked
 from backflip.training.memory import check_memory, report_replay_memory
 from backflip.training.named_code import refuse_code_of
 from backflip.training.parents import CONTINUES, before_of
@@ -79,9 +79,9 @@ def train(
         EnvironmentFailed: the environment returned invalid data; all finished phases are saved.
         Interrupted: Ctrl-C; the message says how to resume.
     """
-    began = time.perf_counter()
     refuse_other_kinds(env=env, algorithm=algorithm)
     refuse_other_kinds(home=home, argv=argv, info=info, report=report)
+    invocation = invoked(argv, info, report)
     numbers, place = seeds_from(first_seed, seeds), runtime.place_of(home)
     runtime.prepare()
     refuse_names("settings", settings or {})
@@ -92,6 +92,7 @@ def train(
         check_memory(built.driver, built.config, seeds)
         session = begin_session(
             place,
+            invocation,
             command="train",
             env=env,
             algorithm=algorithm,
@@ -102,10 +103,6 @@ def train(
                 "phases": phase_count(built.config.updates, built.driver),
             },
             seeds=numbers,
-            argv=sys.argv if argv is None else argv,
-            info=info,
-            report=report,
-            began=began,
         )
     with session:
         return _perform(session, built)
@@ -137,8 +134,8 @@ def train_more(
         UsageError: `run` cannot be carried on; no run was created.
         Interrupted: Ctrl-C; the message says how to resume.
     """
-    began = time.perf_counter()
     refuse_other_kinds(run=run, home=home, argv=argv, info=info, report=report)
+    invocation = invoked(argv, info, report)
     runtime.prepare()
     parent = open_parent(found_run(run, home), "train")
     place = place_of_child(parent.run, home)
@@ -149,6 +146,7 @@ def train_more(
         own = built.config.updates - parent.updates
         session = begin_session(
             place,
+            invocation,
             command="train",
             env=parent.run.manifest["env"],
             algorithm=parent.run.manifest["algorithm"],
@@ -159,10 +157,6 @@ def train_more(
                 CONTINUES: parent.before()._asdict(),
             },
             seeds=parent.run.seeds,
-            argv=sys.argv if argv is None else argv,
-            info=info,
-            report=report,
-            began=began,
             parent=parent.run.ulid,
             inherit=partial(inherit_checkpoint, parent, None),
         )
