@@ -57,7 +57,10 @@ from backflip.training.session import (
     resume_session,
     seeds_from,
 )
+from backflip.training.teach_assembly import carry_out_teaching
+from backflip.training.teach_checkpoint import Taught
 from backflip.training.teach_config import TeachConfig, saved_teaching
+from backflip.training.teach_inputs import TeachInputs
 from backflip.training.teach_more import asks, child_config, more_budget
 from backflip.training.teach_setup import (
     budget_of,
@@ -65,7 +68,6 @@ from backflip.training.teach_setup import (
     resolve_teaching,
     reward_model_of,
 )
-from backflip.training.teaching import Taught, TeachRun
 from backflip.training.unlabelled import no_pairs
 from runshelf.errors import UsageError, shown
 from runshelf.store.run import NO_INFO, Run, RunInfo
@@ -305,7 +307,7 @@ def resume_teach(
         built, config = rebuild(run), saved_teaching(saved["teaching"])
         with closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
             model = reward_model_of(config, built, has_demonstrations(saved))
-            return TeachRun(session, built, config, store, model, source).carry_out()
+            return carry_out_teaching(TeachInputs(session, built, config, store, model, source))
 
 
 def _prepare(given: GivenClips, run: Run) -> None:
@@ -319,7 +321,7 @@ def _carry_out(
 ) -> Result:
     """Complete the run of a session and return its result."""
     with session, closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
-        return TeachRun(session, built, config, store, model, source).carry_out()
+        return carry_out_teaching(TeachInputs(session, built, config, store, model, source))
 
 
 def _source_of(

@@ -676,7 +676,7 @@ def test_a_round_that_was_stopped_gets_its_fresh_pair(tmp_path, monkeypatch):
 def test_a_resumed_run_without_forecasts_of_fresh_pairs_asks_as_planned(tmp_path, monkeypatch):
     """Fresh pairs of a model without opinions have none, so they look like other queries."""
     monkeypatch.setattr(
-        "backflip.training.teaching.fresh_answers", lambda store, seed: [], raising=True
+        "backflip.training.planned_rounds.fresh_answers", lambda store, seed: [], raising=True
     )
     options = {"labels": 24, "seeds": 1, "settings": {"fresh_share": 0.1}}
     original, saves = Session.save, []

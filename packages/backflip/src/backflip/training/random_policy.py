@@ -29,6 +29,26 @@ class RandomPolicy(NamedTuple):
     clips: list[RandomClips]
 
 
+class FirstClips(NamedTuple):
+    """Clips of what was before the agent: of random actions, or recorded ones in their place.
+
+    Attributes:
+        policy: clips of random actions.
+        recorded: those that the first queries show, of all seeds; empty if there are none.
+    """
+
+    policy: RandomPolicy
+    recorded: Sequence[Clip]
+
+    def random(self, row: int) -> Sequence[Clip]:
+        """Return the usual clips of random actions of a seed."""
+        return self.policy.clips[row].usual
+
+    def shown(self, row: int) -> Sequence[Clip]:
+        """Return the clips that the first queries of a seed show."""
+        return self.recorded or self.random(row)
+
+
 def watch_random_policy(
     driver: Driver,
     model: RewardModel,
