@@ -231,7 +231,7 @@ def _other_sign(log: Log) -> Running | None:
     sign. Where returns rise, values may be right about the new policy before its first episode
     ends. Each median covers at least `MEDIAN_SHARE` of the budget.
     """
-    found = _without_entropy(log, _relative(log, _values(log, FEW_STEPS), np.max))
+    found = _without_entropy(log, _relative(log, _values(log, FEW_STEPS), np.max), TURNING_BONUS)
     reward = _reward(log)
     if found is None or reward.value[-1] > reward.value[0]:
         return None
