@@ -109,12 +109,12 @@ def separate_networks(
 def init(config: VPGConfig, actor: Actor, seed: int) -> VPGState:
     """Return the state before the first update, as NumPy arrays."""
     params = stochastic_policy.first_params(actor, seed, config.initial_log_std)
-    of_policy, of_value = split(params)
+    policy_params, value_params = split(params)
     running_return: Any = np.zeros(config.num_envs, np.float32)
     return VPGState(
         params,
-        first_moments(of_policy),
-        first_moments(of_value),
+        first_moments(policy_params),
+        first_moments(value_params),
         statistics.empty(stochastic_policy.observed_shape(actor.spec)),
         statistics.empty(()),
         running_return,
@@ -138,9 +138,9 @@ def update(
     if config.normalize_rewards:
         batch, state = normalize_rewards(config.discount, state, batch)
     rows = prepare(actor, state, batch, partial(estimate, config))
-    of_policy, optimizer, measured = _improve_policy(config, actor, state, rows)
-    of_value, value_optimizer, fitted = _fit_value(config, actor, state, rows)
-    params = of_policy | of_value
+    policy_params, optimizer, measured = _improve_policy(config, actor, state, rows)
+    value_params, value_optimizer, fitted = _fit_value(config, actor, state, rows)
+    params = policy_params | value_params
     metrics = rollout_metrics(actor.spec, batch, rows, config.discount) | measured | fitted
     metrics["update_ratio"] = update_ratio(state.params, params)
     if actor.normalize_obs:
@@ -161,10 +161,10 @@ def estimate(config: VPGConfig, *stream: Array) -> tuple[Float[Array, " T"], Flo
 
 
 def policy_loss(
-    actor: Actor, of_policy: Params, of_value: Params, rows: Rows
+    actor: Actor, policy_params: Params, value_params: Params, rows: Rows
 ) -> tuple[Float[Array, ""], Metrics]:
     """Return the mean of -log π(a|s) Ψ over the valid rows, Ψ normalised, and metrics."""
-    policy, _ = policy_and_value(actor, of_policy | of_value, rows.inputs)
+    policy, _ = policy_and_value(actor, policy_params | value_params, rows.inputs)
     log_prob = policy.log_prob(rows.action)
     advantage = standardize(rows.advantage, rows.valid)
     mean = masked_mean(policy_gradient(log_prob, advantage), rows.valid)
@@ -176,9 +176,11 @@ def policy_loss(
     }
 
 
-def value_loss(actor: Actor, of_value: Params, of_policy: Params, rows: Rows) -> Float[Array, ""]:
+def value_loss(
+    actor: Actor, policy_params: Params, value_params: Params, rows: Rows
+) -> Float[Array, ""]:
     """Return the mean of ½ (V(s) - G)² over the valid rows."""
-    _, value = policy_and_value(actor, of_policy | of_value, rows.inputs)
+    _, value = policy_and_value(actor, policy_params | value_params, rows.inputs)
     return masked_mean(squared_error(value, rows.target), rows.valid)
 
 
@@ -186,12 +188,12 @@ def _improve_policy(
     config: VPGConfig, actor: Actor, state: VPGState, rows: Rows
 ) -> tuple[Params, Any, Metrics]:
     """Return the policy's parameters and moments after one step, and metrics."""
-    before, of_value = split(state.params)
+    before, value_params = split(state.params)
     gradient, measured = jax.grad(policy_loss, argnums=1, has_aux=True)(
-        actor, before, of_value, rows
+        actor, before, value_params, rows
     )
     after, optimizer, norm = adam_step(before, gradient, state.optimizer, config.learning_rate)
-    policy, _ = policy_and_value(actor, after | of_value, rows.inputs)
+    policy, _ = policy_and_value(actor, after | value_params, rows.inputs)
     moved = approximate_kl(policy.log_prob(rows.action), rows.log_prob)
     measured["approx_kl"] = masked_mean(moved, rows.valid)
     return after, optimizer, measured | {"grad_norm": norm}
@@ -201,14 +203,16 @@ def _fit_value(
     config: VPGConfig, actor: Actor, state: VPGState, rows: Rows
 ) -> tuple[Params, Any, Metrics]:
     """Return the value function's parameters and moments after its steps, and mean metrics."""
-    of_policy, of_value = split(state.params)
+    policy_params, value_params = split(state.params)
 
     def step(carry: tuple[Params, Any], _: None) -> tuple[tuple[Params, Any], Metrics]:
         params, optimizer = carry
-        loss, gradient = jax.value_and_grad(value_loss, argnums=1)(actor, params, of_policy, rows)
+        loss, gradient = jax.value_and_grad(value_loss, argnums=2)(
+            actor, policy_params, params, rows
+        )
         params, optimizer, norm = adam_step(params, gradient, optimizer, config.value_learning_rate)
         return (params, optimizer), {"value_loss": loss, "value_grad_norm": norm}
 
-    first = (of_value, state.value_optimizer)
+    first = (value_params, state.value_optimizer)
     (params, optimizer), measured = jax.lax.scan(step, first, length=config.value_gradient_steps)
     return params, optimizer, jax.tree.map(jnp.mean, measured)
