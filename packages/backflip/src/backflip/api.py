@@ -143,32 +143,34 @@ def teach(
     invocation = invoked(argv, info, report)
     refuse_names("settings", settings or {})
     refuse_names("env_args", env_args or {})
-    numbers = seeds_from(first_seed, seeds)
-    source = _source_of(teacher, labelling, goal)
-    if source.teacher == "human":
+    seed_list = seeds_from(first_seed, seeds)
+    answer_source = _source_of(teacher, labelling, goal)
+    if answer_source.teacher == "human":
         invocation = invocation.reporting_to(_print_notes)
     place = runtime.place_of(home)
     start = find_start(place.home, labels_from, reward_from)
-    budget = budget_of(labels, start, source.usual_labels)
+    budget = budget_of(labels, start, answer_source.usual_labels)
     queries = budget - start.labels
-    source = source if queries > 0 else NoTeacher()
-    asks = not isinstance(source, NoTeacher)
-    sources = clip_sources(clips, demonstrations, asks=asks)
+    answer_source = answer_source if queries > 0 else NoTeacher()
+    makes_queries = not isinstance(answer_source, NoTeacher)
+    sources_of_clips = clip_sources(clips, demonstrations, asks=makes_queries)
     runtime.prepare()
     settings = with_reward_model(start, settings or {})
     if clips is not None and env_steps == 0:
         env_steps = env_steps_of_one_rollout(algorithm, env, env_args or {}, settings)
         settings = {**settings, "phases": 1}
     config, built = resolve_teaching(
-        algorithm, env, env_args or {}, settings, env_steps, budget, asks=asks
+        algorithm, env, env_args or {}, settings, env_steps, budget, asks=makes_queries
     )
     with closed_on_error(built.driver):
-        _refuse_overlap(source, config.ask)
+        _refuse_overlap(answer_source, config.ask)
         spec = built.driver.spec
-        model = reward_model_of(config, built, bool(sources.demonstrations))
+        model = reward_model_of(config, built, bool(sources_of_clips.demonstrations))
         check_labels(start, spec, config.clip_length)
         check_memory(built.driver, built.config, seeds)
-        given = sources.draw(spec, config, labels=queries, teacher=source.teacher, seed=first_seed)
+        given = sources_of_clips.draw(
+            spec, config, labels=queries, teacher=answer_source.teacher, seed=first_seed
+        )
         session = begin_session(
             place,
             invocation,
@@ -179,17 +181,17 @@ def teach(
                 "env_args": dict(env_args or {}),
                 "settings": dataclasses.asdict(built.config),
                 "teaching": dataclasses.asdict(config),
-                "teacher": source.teacher,
+                "teacher": answer_source.teacher,
                 "overlap": 0.0,
-                **source.config,
+                **answer_source.config,
                 "start": start._asdict(),
                 **given.about,
                 "evaluation_episodes": evaluation_episodes(built.driver),
             },
-            seeds=numbers,
+            seeds=seed_list,
             inherit=partial(_prepare, given),
         )
-    return _carry_out(session, built, config, model, source)
+    return _carry_out(session, built, config, model, answer_source)
 
 
 def teach_more(
@@ -235,25 +237,24 @@ def teach_more(
     parent = open_parent(found, "teach")
     saved = found.config
     _refuse_other_settings(labelling)
-    counts, each = inherited_counts(found.folder), len(found.seeds)
-    before = parent.before(counts.labels // each, counts.pending // each)
+    counts, seed_count = inherited_counts(found.folder), len(found.seeds)
+    before = parent.before(counts.labels // seed_count, counts.pending // seed_count)
     budget = more_budget(found, parent.settings, before, labels, env_steps)
     if goal is not None:
         labelling = (labelling or LabellingSettings())._replace(goal=goal)
-    source = teacher or (_saved_source(saved, labelling) if budget.labels else NoTeacher())
-    if labelling is not None and source.teacher not in WHERE:
-        _refuse_labelling(source.teacher)
-    if source.teacher == "human":
+    answer_source = teacher or (_saved_source(saved, labelling) if budget.labels else NoTeacher())
+    if labelling is not None and answer_source.teacher not in WHERE:
+        _refuse_labelling(answer_source.teacher)
+    if answer_source.teacher == "human":
         invocation = invocation.reporting_to(_print_notes)
     built = build_child(parent, budget.env_steps)
     with closed_on_error(built.driver):
         config = child_config(found, before, built, budget.labels)
         model = reward_model_of(config, built, has_demonstrations(saved))
-        check_memory(built.driver, built.config, len(found.seeds))
+        check_memory(built.driver, built.config, seed_count)
         learners = built.driver.start(found.seeds)
-        seeds = len(found.seeds)
-        pairs = no_pairs(config, built.driver.spec, seeds)
-        check_fits(parent, Taught(learners, model.initial(seeds), pairs))
+        pairs = no_pairs(config, built.driver.spec, seed_count)
+        check_fits(parent, Taught(learners, model.initial(seed_count), pairs))
 
         def inherit(child: Run) -> None:
             inherit_given_clips(found, child)
@@ -275,7 +276,7 @@ def teach_more(
             parent=found.ulid,
             inherit=inherit,
         )
-    return _carry_out(session, built, config, model, source)
+    return _carry_out(session, built, config, model, answer_source)
 
 
 def resume_teach(
@@ -301,13 +302,14 @@ def resume_teach(
     refuse_code_of(run)
     refuse_lost_labels(run.folder)
     saved = run.config
-    source = teacher or (_saved_source(saved, labelling) if asks(run) else NoTeacher())
+    answer_source = teacher or (_saved_source(saved, labelling) if asks(run) else NoTeacher())
     runtime.prepare()
     with resume_session(run, report, began) as session:
         built, config = rebuild(run), saved_teaching(saved["teaching"])
         with closing(built.driver), LabelStore.open_existing(session.folder / LABELS) as store:
             model = reward_model_of(config, built, has_demonstrations(saved))
-            return carry_out_teaching(TeachInputs(session, built, config, store, model, source))
+            inputs = TeachInputs(session, built, config, store, model, answer_source)
+            return carry_out_teaching(inputs)
 
 
 def _prepare(given: GivenClips, run: Run) -> None:

@@ -82,7 +82,7 @@ def train(
     refuse_other_kinds(env=env, algorithm=algorithm)
     refuse_other_kinds(home=home, argv=argv, info=info, report=report)
     invocation = invoked(argv, info, report)
-    numbers, place = seeds_from(first_seed, seeds), runtime.place_of(home)
+    seed_list, place = seeds_from(first_seed, seeds), runtime.place_of(home)
     runtime.prepare()
     refuse_names("settings", settings or {})
     refuse_names("env_args", env_args or {})
@@ -102,7 +102,7 @@ def train(
                 "evaluation_episodes": evaluation_episodes(built.driver),
                 "phases": phase_count(built.config.updates, built.driver),
             },
-            seeds=numbers,
+            seeds=seed_list,
         )
     with session:
         return _perform(session, built)
