@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from backflip.labelling.pace import open_pairs_allowed, pairs_to_stay_busy
 from backflip.preferences.schedule import queries_due
-from backflip.training.teach_config import TeachConfig
+from backflip.training.teaching.config import TeachConfig
 
 DAY = 24 * 3600.0
 TICK = 0.25  # seconds of simulated time

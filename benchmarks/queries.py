@@ -28,10 +28,10 @@ from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.registry import make_reward_model
 from backflip.rewards.representations.additive import AdditiveFeatures
 from backflip.training.build import build
-from backflip.training.candidate_clips import Found, some_clips
-from backflip.training.query_choice import Known, QueryChoice
-from backflip.training.teach_config import TeachConfig
-from backflip.training.teach_defaults import teach_settings
+from backflip.training.queries.candidate_clips import Found, some_clips
+from backflip.training.queries.query_choice import Known, QueryChoice
+from backflip.training.teaching.config import TeachConfig
+from backflip.training.teaching.defaults import teach_settings
 from runshelf.statistics.intervals import mean_interval
 
 TASKS = {"Pendulum-v1": 50_000, "Acrobot-v1": 40_960, "fixed:Hopper-v5": 60_000}  # env steps of PPO

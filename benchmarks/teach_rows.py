@@ -15,7 +15,7 @@ from rows import Row
 from backflip.cli.main import PROGRAM
 from backflip.envs.arguments import parse_env_args
 from backflip.training.build import build
-from backflip.training.teach_setup import resolve_teaching
+from backflip.training.teaching.setup import resolve_teaching
 from runshelf.cli.command_line import build_parser
 
 FIRST = 1000  # the first seed; used for no choice of a setting

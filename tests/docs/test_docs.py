@@ -11,8 +11,8 @@ from tests.modules import module_at
 from backflip.algorithms.registry import algorithms, names
 from backflip.cli.main import PROGRAM
 from backflip.preferences.teachers import SimulatedTeacher
-from backflip.training.teach_config import TeachConfig
-from backflip.training.teach_defaults import (
+from backflip.training.teaching.config import TeachConfig
+from backflip.training.teaching.defaults import (
     CONTINUOUS_TEACHING,
     CURIOUS,
     FREQUENT,

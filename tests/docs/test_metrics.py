@@ -19,8 +19,8 @@ from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
 from backflip.rewards.measures import label_metrics, reward_metrics
 from backflip.rewards.network.model import FIT_METRICS, PSEUDO_LABELS, TIE_WIDTH
-from backflip.training.fresh_checks import CHECK_METRICS
-from backflip.training.reward_paths import METRIC as PATH_ERROR
+from backflip.training.queries.fresh_checks import CHECK_METRICS
+from backflip.training.reward_learning.reward_paths import METRIC as PATH_ERROR
 from backflip.training.train import train
 from runshelf.store.metrics import read_metrics
 

@@ -36,19 +36,20 @@ from backflip.training.continuation import (
     place_of_child,
 )
 from backflip.training.finished import result_of
-from backflip.training.given_clips import (
-    GivenClips,
-    clip_sources,
-    has_demonstrations,
-    inherit_given_clips,
-)
-from backflip.training.initial_labels import check_labels, find_start, with_reward_model
 from backflip.training.invocation import invoked
 from backflip.training.memory import check_memory
 from backflip.training.named_code import refuse_code_of
 from backflip.training.parents import CONTINUES
 from backflip.training.planning import evaluation_episodes
 from backflip.training.progress import Progress, Report
+from backflip.training.queries.given_clips import (
+    GivenClips,
+    clip_sources,
+    has_demonstrations,
+    inherit_given_clips,
+)
+from backflip.training.queries.initial_labels import check_labels, find_start, with_reward_model
+from backflip.training.queries.unlabelled import no_pairs
 from backflip.training.result import Result
 from backflip.training.session import (
     Session,
@@ -57,18 +58,17 @@ from backflip.training.session import (
     resume_session,
     seeds_from,
 )
-from backflip.training.teach_assembly import carry_out_teaching
-from backflip.training.teach_checkpoint import Taught
-from backflip.training.teach_config import TeachConfig, saved_teaching
-from backflip.training.teach_inputs import TeachInputs
-from backflip.training.teach_more import asks, child_config, more_budget
-from backflip.training.teach_setup import (
+from backflip.training.teaching.assembly import carry_out_teaching
+from backflip.training.teaching.checkpoint import Taught
+from backflip.training.teaching.config import TeachConfig, saved_teaching
+from backflip.training.teaching.inputs import TeachInputs
+from backflip.training.teaching.more import asks, child_config, more_budget
+from backflip.training.teaching.setup import (
     budget_of,
     env_steps_of_one_rollout,
     resolve_teaching,
     reward_model_of,
 )
-from backflip.training.unlabelled import no_pairs
 from runshelf.errors import UsageError, shown
 from runshelf.store.run import NO_INFO, Run, RunInfo
 from runshelf.terminal_text import put

@@ -9,7 +9,7 @@ from backflip.algorithms.entry import kinds_of
 from backflip.algorithms.registry import algorithms, check_spaces, entry_of, names
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
-from backflip.training.teach_defaults import teach_settings
+from backflip.training.teaching.defaults import teach_settings
 from runshelf.errors import UsageError
 
 

@@ -17,8 +17,8 @@ from backflip.inspect.track_plots import HEIGHT
 from backflip.inspect.watch import checkpoints, watch
 from backflip.loading import load_reward
 from backflip.preferences.labels import LabelStore
-from backflip.training.label_pictures import PICTURES
 from backflip.training.policy import SavedPolicy
+from backflip.training.queries.label_pictures import PICTURES
 from backflip.training.result import Result
 from runshelf.errors import UsageError
 from runshelf.store.run import open_run

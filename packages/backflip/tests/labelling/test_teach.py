@@ -492,7 +492,7 @@ def test_ctrl_c_swallowed_by_a_callback_still_stops_the_run(tmp_path):
     program = (
         "import os, signal, sys, threading\n"
         "from pathlib import Path\n"
-        "import backflip.api, backflip.training.teaching as teaching\n"
+        "import backflip.api, backflip.training.teaching.loop as teaching\n"
         "def swallowed(self, *rest):\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"

@@ -32,7 +32,7 @@ from backflip.preferences.exchange import (
 )
 from backflip.preferences.label_records import ANSWERS, NewLabel, NewQuery
 from backflip.preferences.labels import LabelStore
-from backflip.training.initial_labels import find_start
+from backflip.training.queries.initial_labels import find_start
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 
 HEADER = "seed,env_steps,answer,who,at,seconds,repeats,query,origin,left_clip,right_clip,left,right"

@@ -8,7 +8,7 @@ from packages.backflip.tests.rewards.test_change_map import frames, pixels
 from backflip.rewards.registry import make_reward_model
 from backflip.rewards.representations.change_map import change_maps
 from backflip.rewards.representations.contacts import Contacts, contacts_of, has_contacts
-from backflip.training.teach_defaults import teach_settings
+from backflip.training.teaching.defaults import teach_settings
 from runshelf.errors import UsageError
 
 GRID = pixels(4, 5, channels=2, stack=2, high=1)

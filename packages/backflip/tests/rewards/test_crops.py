@@ -17,7 +17,7 @@ from backflip.rewards.network.crops import crop_all, shortest_length, views_of
 from backflip.rewards.network.losses import Labelled, label_losses
 from backflip.rewards.network.model import NetworkRewardModel
 from backflip.rewards.registry import make_reward_model
-from backflip.training.teach_config import TeachConfig, saved_teaching
+from backflip.training.teaching.config import TeachConfig, saved_teaching
 from runshelf.errors import UsageError
 
 BOX = Box(np.full(2, -2, np.float32), np.full(2, 2, np.float32), np.dtype("f4"))

@@ -11,7 +11,7 @@ from backflip.rewards.distances import (
     epic_canonical,
     pearson_distance,
 )
-from backflip.training.reward_distances import stepper
+from backflip.training.reward_learning.reward_distances import stepper
 
 STATES, ACTIONS, DISCOUNT = 6, 3, 0.9
 GRID = np.array([(s, a, t) for s in range(STATES) for a in range(ACTIONS) for t in range(STATES)]).T

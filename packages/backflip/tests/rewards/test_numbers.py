@@ -13,7 +13,7 @@ from backflip.rewards.linear.model import LinearRewardModel, NumbersRewardModel
 from backflip.rewards.registry import make_reward_model
 from backflip.rewards.representations.additive import FEW_KNOTS
 from backflip.rewards.representations.numbers import LEAST_DEVIATION, NumberFeatures
-from backflip.training.teach_defaults import teach_settings
+from backflip.training.teaching.defaults import teach_settings
 from runshelf.errors import UsageError
 
 SIZE, LENGTH = 60, 5

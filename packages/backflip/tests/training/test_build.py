@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 
 from backflip.training.build import build, spec_of
-from backflip.training.teach_config import TeachConfig
-from backflip.training.teach_setup import resolve_teaching
+from backflip.training.teaching.config import TeachConfig
+from backflip.training.teaching.setup import resolve_teaching
 
 COUNTED = """
 from gymnasium.envs.classic_control import PendulumEnv

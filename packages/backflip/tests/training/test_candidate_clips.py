@@ -7,7 +7,7 @@ import pytest
 from backflip.core.types import Transition
 from backflip.preferences.clips import windows
 from backflip.rewards.interface import LabelledComparison
-from backflip.training.candidate_clips import (
+from backflip.training.queries.candidate_clips import (
     RARE_SHARE,
     RandomClips,
     clip_features,
@@ -16,9 +16,9 @@ from backflip.training.candidate_clips import (
     some_clips,
     uniform_in_log,
 )
-from backflip.training.query_choice import Known
-from backflip.training.query_maker import QueryMaker
-from backflip.training.teach_config import TeachConfig
+from backflip.training.queries.query_choice import Known
+from backflip.training.queries.query_maker import QueryMaker
+from backflip.training.teaching.config import TeachConfig
 from runshelf.errors import UserFacingError
 
 LENGTH = 10

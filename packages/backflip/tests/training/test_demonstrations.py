@@ -17,7 +17,7 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.label_records import DEMONSTRATION
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher, ProgramAnswers
-from backflip.training.demonstrations import (
+from backflip.training.queries.demonstrations import (
     DEMONSTRATED,
     checked_sources,
     demonstration_schedule,

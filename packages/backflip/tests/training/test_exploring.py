@@ -1,4 +1,4 @@
-"""Tests of `backflip.training.exploring`: who explores, and what is initialised again after it."""
+"""Tests of `teaching.exploring`: who explores, and what is initialised again after it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from backflip.core.trees import flatten, row_of
 from backflip.drivers.driver import Driver, Learner
 from backflip.rewards.interface import LabelledComparison
 from backflip.training.build import build
-from backflip.training.exploring import Exploring
+from backflip.training.teaching.exploring import Exploring
 
 SEEDS = [3, 4, 5]
 

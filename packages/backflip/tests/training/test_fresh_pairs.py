@@ -15,17 +15,17 @@ from backflip.preferences.fresh_pairs import BOTH, FRESH, LEFT, Forecast, fresh_
 from backflip.preferences.fresh_pairs import forecast_array as as_array
 from backflip.preferences.label_records import NewQuery
 from backflip.preferences.labels import LabelStore
-from backflip.training.fresh_checks import (
+from backflip.training.queries.fresh_checks import (
     CHECK_METRICS,
     FreshChecks,
     fresh_until,
     health_of_checks,
     metrics_of,
 )
-from backflip.training.query_maker import QueryMaker
+from backflip.training.queries.query_maker import QueryMaker
 from backflip.training.result import Result
-from backflip.training.reward_measures import read_measures
-from backflip.training.teach_config import TeachConfig, saved_teaching
+from backflip.training.reward_learning.reward_measures import read_measures
+from backflip.training.teaching.config import TeachConfig, saved_teaching
 from runshelf.errors import Interrupted
 from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics

@@ -6,8 +6,8 @@ import pytest
 from backflip.core.spec import Box, Discrete, EnvSpec
 from backflip.preferences.exchange import export_labels
 from backflip.preferences.labels import LabelStore
-from backflip.training.initial_labels import Start, check_labels
-from backflip.training.teach_setup import budget_of
+from backflip.training.queries.initial_labels import Start, check_labels
+from backflip.training.teaching.setup import budget_of
 from runshelf.errors import UsageError
 
 LENGTH = 4

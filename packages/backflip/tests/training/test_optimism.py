@@ -1,4 +1,4 @@
-"""Tests of `backflip.training.optimism`: what the bonus is, when it ends, and who may have one."""
+"""Tests of `queries.optimism`: what the bonus is, when it ends, and who may have one."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import pytest
 from packages.backflip.tests.training.test_teach_algorithms import saved, tiny
 
 from backflip.rewards.interface import Spread
-from backflip.training.optimism import Optimism, shares_to_come
-from backflip.training.teach_setup import resolve_teaching
+from backflip.training.queries.optimism import Optimism, shares_to_come
+from backflip.training.teaching.setup import resolve_teaching
 from runshelf.errors import UsageError
 
 BATCH: Any = "a batch"

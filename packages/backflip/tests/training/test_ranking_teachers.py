@@ -19,7 +19,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.rankings import answer_of
 from backflip.preferences.teachers import TeacherFailed
 from backflip.training.result import Result
-from backflip.training.teach_config import saved_teaching
+from backflip.training.teaching.config import saved_teaching
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.finding import find_run
 

@@ -17,7 +17,7 @@ from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
-from backflip.training.recorded_clips import RECORDED
+from backflip.training.queries.recorded_clips import RECORDED
 from runshelf.errors import DamagedFile, Interrupted, UsageError
 from runshelf.store.finding import find_run
 

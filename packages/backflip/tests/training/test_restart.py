@@ -27,9 +27,9 @@ from backflip.training.restart import (
     restart_phase,
     restarted,
 )
-from backflip.training.teach_config import TeachConfig, saved_teaching
-from backflip.training.teach_defaults import teach_settings
-from backflip.training.teach_schedules import schedule_updates, updates_before_restart
+from backflip.training.teaching.config import TeachConfig, saved_teaching
+from backflip.training.teaching.defaults import teach_settings
+from backflip.training.teaching.schedules import schedule_updates, updates_before_restart
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import open_run
 

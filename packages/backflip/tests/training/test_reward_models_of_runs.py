@@ -19,11 +19,12 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.rewards import calibration
 from backflip.rewards.interface import TIE_WIDTH, Opinions
-from backflip.training import query_choice, reward_measures
+from backflip.training.queries import query_choice
 from backflip.training.result import Result
-from backflip.training.reward_fits import RewardFits
-from backflip.training.reward_measures import RewardMeasures, summary_of
-from backflip.training.reward_picture import reward_picture
+from backflip.training.reward_learning import reward_measures
+from backflip.training.reward_learning.reward_fits import RewardFits
+from backflip.training.reward_learning.reward_measures import RewardMeasures, summary_of
+from backflip.training.reward_learning.reward_picture import reward_picture
 
 SMALL = {
     **{"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (4,)},

@@ -8,7 +8,7 @@ import pytest
 from backflip.core.types import Transition
 from backflip.doctor.identities import reward_path_error
 from backflip.rewards.interface import Opinions
-from backflip.training.reward_paths import RewardPaths
+from backflip.training.reward_learning.reward_paths import RewardPaths
 
 LENGTH = 4
 

@@ -26,11 +26,11 @@ from backflip.preferences.program_source import ProgramAnswers, ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.registry import RewardModelFailed
 from backflip.training.build import build
-from backflip.training.initial_labels import Start, from_elsewhere, with_reward_model
-from backflip.training.query_maker import QueryMaker
+from backflip.training.queries.initial_labels import Start, from_elsewhere, with_reward_model
+from backflip.training.queries.query_maker import QueryMaker
 from backflip.training.session import Session
-from backflip.training.teach_config import TeachConfig
-from backflip.training.teach_defaults import teach_settings
+from backflip.training.teaching.config import TeachConfig
+from backflip.training.teaching.defaults import teach_settings
 from runshelf.errors import Interrupted, UsageError
 from runshelf.store.finding import find_run, list_runs
 from runshelf.store.metrics import read_metrics
@@ -676,7 +676,9 @@ def test_a_round_that_was_stopped_gets_its_fresh_pair(tmp_path, monkeypatch):
 def test_a_resumed_run_without_forecasts_of_fresh_pairs_asks_as_planned(tmp_path, monkeypatch):
     """Fresh pairs of a model without opinions have none, so they look like other queries."""
     monkeypatch.setattr(
-        "backflip.training.planned_rounds.fresh_answers", lambda store, seed: [], raising=True
+        "backflip.training.queries.planned_rounds.fresh_answers",
+        lambda store, seed: [],
+        raising=True,
     )
     options = {"labels": 24, "seeds": 1, "settings": {"fresh_share": 0.1}}
     original, saves = Session.save, []

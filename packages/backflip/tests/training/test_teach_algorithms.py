@@ -10,8 +10,8 @@ from backflip.preferences.labels import LabelStore
 from backflip.training import build as building
 from backflip.training.build import build, spec_of
 from backflip.training.session import Session
-from backflip.training.teach_config import TeachConfig
-from backflip.training.teach_defaults import (
+from backflip.training.teaching.config import TeachConfig
+from backflip.training.teaching.defaults import (
     PIXEL_CLIP_STEPS,
     VECTOR_CLIP_STEPS,
     clip_rollouts,

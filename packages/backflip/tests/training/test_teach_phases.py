@@ -14,10 +14,10 @@ from backflip.core.spec import EnvSpec
 from backflip.training.algorithm_config import configure
 from backflip.training.parents import Before
 from backflip.training.planning import phases_of_length, plan
-from backflip.training.teach_config import TeachConfig
-from backflip.training.teach_more import child_config, more_budget
-from backflip.training.teach_phases import refuse_short_phases, with_phases
-from backflip.training.teach_setup import resolve_teaching
+from backflip.training.teaching.config import TeachConfig
+from backflip.training.teaching.more import child_config, more_budget
+from backflip.training.teaching.phases import refuse_short_phases, with_phases
+from backflip.training.teaching.setup import resolve_teaching
 from runshelf.errors import UsageError
 
 SPACE = Box(np.zeros(2, np.float32), np.ones(2, np.float32), np.dtype("f4"))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from backflip.preferences.schedule import Due
 from backflip.training.build import build
 from backflip.training.parents import Before
-from backflip.training.teach_plan import TeachPlan
+from backflip.training.teaching.plan import TeachPlan
 
 SETTINGS = {"num_envs": 4, "rollout_length": 8, "learning_starts": 100, "env_steps": 1_000}
 PLAN = TeachPlan(

@@ -8,7 +8,7 @@ from PIL import Image
 
 from backflip.core.types import Transition
 from backflip.envs.views.film import Movie
-from backflip.training.teaching_picture import (
+from backflip.training.teaching.picture import (
     CAPTION_HEIGHT,
     GAP,
     LINE_HEIGHT,

@@ -12,10 +12,10 @@ from backflip.preferences import program_source
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.network import ensemble
-from backflip.training import demonstrations, query_maker, unlabelled
+from backflip.training.queries import demonstrations, query_maker, unlabelled
+from backflip.training.queries.unlabelled import PAIRS
 from backflip.training.result import Result
 from backflip.training.session import Session
-from backflip.training.unlabelled import PAIRS
 from runshelf.errors import Interrupted
 from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics

@@ -19,11 +19,11 @@ from backflip.rewards.inputs import observation_size
 from backflip.rewards.interface import ObservedClip, RewardModel
 from backflip.rewards.registry import REWARD_MODELS, make_reward_model
 from backflip.training.build import env_args_of, spec_of
-from backflip.training.initial_labels import REWARD
 from backflip.training.named_code import refuse_code_of
 from backflip.training.policy import DAMAGED, POLICY
+from backflip.training.queries.initial_labels import REWARD
 from backflip.training.spec_json import spec_from_json
-from backflip.training.teach_config import saved_teaching
+from backflip.training.teaching.config import saved_teaching
 from runshelf.errors import DamagedFile, UsageError, UserFacingError, one_line
 from runshelf.received_json import parse_record
 from runshelf.store.records import from_json

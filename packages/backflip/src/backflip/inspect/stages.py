@@ -22,7 +22,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.training.build import env_args_of
 from backflip.training.parents import before_of
 from backflip.training.policy import SavedPolicy, refuse_changed, seed_of
-from backflip.training.teaching_picture import FORMATS, animation
+from backflip.training.teaching.picture import FORMATS, animation
 from runshelf.errors import UsageError
 from runshelf.formatting import plural
 from runshelf.store.files import disk_errors

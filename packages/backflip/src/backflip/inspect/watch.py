@@ -24,7 +24,6 @@ from backflip.inspect.policy_map import PolicyMap, map_policy, picture, state_sp
 from backflip.inspect.random_episodes import OnProgress, Warn
 from backflip.inspect.track_plots import Curve, Panel, with_panels
 from backflip.training.build import env_args_of
-from backflip.training.label_pictures import listed_labels
 from backflip.training.policy import (
     POLICY,
     SavedPolicy,
@@ -34,6 +33,7 @@ from backflip.training.policy import (
     refuse_without_policy,
     seed_of,
 )
+from backflip.training.queries.label_pictures import listed_labels
 from runshelf.errors import UserFacingError
 from runshelf.store.records import to_json
 from runshelf.store.run import Run

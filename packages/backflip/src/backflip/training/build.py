@@ -19,8 +19,8 @@ from backflip.training.memory import check_network
 from backflip.training.named_code import refuse_code_of
 from backflip.training.parents import NO_PARENT, Before, before_of
 from backflip.training.renamed_settings import current_names
-from backflip.training.teach_config import TeachConfig, saved_teaching
-from backflip.training.teach_schedules import schedule_updates
+from backflip.training.teaching.config import TeachConfig, saved_teaching
+from backflip.training.teaching.schedules import schedule_updates
 from runshelf.store.run import Run
 
 

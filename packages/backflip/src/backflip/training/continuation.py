@@ -32,8 +32,8 @@ from backflip.training.policy import refuse_changed
 from backflip.training.renamed_settings import current_names
 from backflip.training.replay_rows import whole
 from backflip.training.saved_state import Checkpoint, checkpoint_metadata, load_checkpoint
-from backflip.training.teach_config import saved_teaching
-from backflip.training.teach_schedules import updates_before_restart
+from backflip.training.teaching.config import saved_teaching
+from backflip.training.teaching.schedules import updates_before_restart
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.store.finding import find_run
 from runshelf.store.run import Run, is_locked, open_run

@@ -7,7 +7,7 @@ from typing import Any
 from backflip.core.paths import name_on_command_line
 from backflip.training.parents import before_of
 from backflip.training.result import Result
-from backflip.training.teach_more import can_ask
+from backflip.training.teaching.more import can_ask
 from runshelf.errors import UsageError
 from runshelf.store.run import Run
 

@@ -1,0 +1,1 @@
+"""What people are asked: which clips, in which pairs, and when."""

@@ -1,0 +1,1 @@
+"""The loop of `teach`: settings, plan, phases, checkpoints and its end."""
