@@ -27,7 +27,7 @@ REASONS = {
     "runshelf/batteries/rows.py": "the folder of a battery that the user names",
     "runshelf/sweeps/making.py": "the folder of a sweep that the user names",
     "runshelf/store/trust.py": "the user's key, and the list of the runs that a home trusts",
-    "runshelf/web/address.py": "the user's private folder",
+    "runshelf/web/serving/address.py": "the user's private folder",
     "runshelf/interop/export_run.py": "a new file or folder that the user names",
     "runshelf/cli/pages.py": "a report that the user names",
     "runshelf/cli/command_line.py": "/dev/null in place of a closed stream",

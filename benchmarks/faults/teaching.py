@@ -8,9 +8,9 @@ import numpy as np
 from fault import Change, Fault
 
 ANSWER = "preferences.teachers:SimulatedTeacher.answer"
-CLIPS = "training.reward_fits:RewardFits._clips_of"
-COMPARISONS = "training.reward_fits:RewardFits.comparisons_of"
-FIT = "training.teaching:TeachRun._fit_reward"
+CLIPS = "training.reward_learning.reward_fits:RewardFits._clips_of"
+COMPARISONS = "training.reward_learning.reward_fits:RewardFits.comparisons_of"
+FIT = "training.teaching.loop:TeachRun._fit_reward"
 PREDICT = "rewards.linear.model:LinearRewardModel.predict"
 OTHER_SIDE = {"left": "right", "right": "left"}
 

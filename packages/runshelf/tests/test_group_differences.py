@@ -11,7 +11,7 @@ from packages.runshelf.tests.index.homes import make_run, ulid
 from runshelf.comparison.groups import differences
 from runshelf.index.run_index import open_index
 from runshelf.store.run import open_run
-from runshelf.web.group_page import Contents, candidates, contents
+from runshelf.web.pages.group_page import Contents, candidates, contents
 from runshelf.web.subjects import runs_of_group
 
 

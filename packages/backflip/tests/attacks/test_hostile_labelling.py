@@ -27,7 +27,7 @@ from backflip.preferences.exchange import export_labels, read_labels
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from runshelf.errors import DamagedFile, UserFacingError
-from runshelf.web.address import Endpoint
+from runshelf.web.serving.address import Endpoint
 
 pytestmark = pytest.mark.attack
 

@@ -20,7 +20,7 @@ from runshelf.cli.arguments import attended
 from runshelf.cli.command_line import build_parser
 from runshelf.cli.page_options import has_screen, open_page
 from runshelf.store.run import create_run
-from runshelf.web.address import saved_port
+from runshelf.web.serving.address import saved_port
 
 REAL = "import sys; from backflip.cli.main import main; sys.exit(main())"
 

@@ -1,5 +1,7 @@
 """What `benchmarks/faults/` keeps of other libraries: its list of faults, and its files of logs."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -171,3 +173,19 @@ def test_a_look_sees_what_was_logged_by_then_of_the_planned_budget() -> None:
     seen = looks.until(of, 0.3)
     np.testing.assert_array_equal(seen.signals["approx_kl"].y, x[:30])
     assert (seen.end, seen.budget) == (30.0, 100.0)
+
+
+@pytest.mark.medium
+def test_faults_of_our_algorithms_change_code_that_exists() -> None:
+    """In a process of their own, since the modules of the benchmark import each other by name."""
+    program = (
+        "import cases, fault, teaching\n"
+        "for one in (*cases.FAULTS, *teaching.FAULTS):\n"
+        "    with fault.broken(one): print(one.name)"
+    )
+    folder = Path(__file__).parents[4] / "benchmarks" / "faults"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) > 60

@@ -11,7 +11,7 @@ import pytest
 
 from backflip.labelling.prompts import asked
 from backflip.preferences.labels import LabelStore
-from runshelf.web.address import saved_port
+from runshelf.web.serving.address import saved_port
 
 
 class Person:

@@ -27,7 +27,7 @@ from backflip.preferences.labels import LabelStore
 from runshelf.errors import UsageError
 from runshelf.store.finding import list_runs
 from runshelf.store.run import open_run
-from runshelf.web.address import saved_port
+from runshelf.web.serving.address import saved_port
 
 TINY = {
     "num_envs": 4,

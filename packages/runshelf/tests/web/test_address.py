@@ -8,7 +8,7 @@ import pytest
 from packages.runshelf.tests.attacks.commands import no_hang
 from tests.attack_figures import Tried
 
-from runshelf.web.address import LOOPBACK, bind_endpoint, saved_port
+from runshelf.web.serving.address import LOOPBACK, bind_endpoint, saved_port
 
 IN_ITS_PLACE: dict[str, Callable[[Path], object]] = {
     "a link": lambda file: file.symlink_to(file.rename(file.with_name("other"))),

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from runshelf.web.alignment import Member, align, finals, smoothed
-from runshelf.web.colours import COLOURS, LineStyle, colour_of, line_styles
+from runshelf.web.drawing.alignment import Member, align, finals, smoothed
+from runshelf.web.drawing.colours import COLOURS, LineStyle, colour_of, line_styles
 
 NAN = float("nan")
 

@@ -17,8 +17,8 @@ from tests.connection_attacks import (
     withstands,
 )
 
-from runshelf.web.bounded_log import MOST_LINES, PERIOD_SECONDS, BoundedLog
-from runshelf.web.connections import Connections, address_key
+from runshelf.web.serving.bounded_log import MOST_LINES, PERIOD_SECONDS, BoundedLog
+from runshelf.web.serving.connections import Connections, address_key
 
 STREAMS = unread_streams("/stream")
 

@@ -8,7 +8,7 @@ import pytest
 
 from runshelf.charts.plot import Line, y_scale
 from runshelf.charts.scales import Scale
-from runshelf.web.charts import Mark, chart
+from runshelf.web.drawing.charts import Mark, chart
 
 NAN = float("nan")
 

@@ -10,10 +10,10 @@ from packages.runshelf.tests.web.runs import begin, done, finish, log
 from runshelf.index.run_index import open_index
 from runshelf.store.metrics import MetricsWriter
 from runshelf.web.cache import Cache
-from runshelf.web.chart_page import single_chart
-from runshelf.web.charts import Mark
-from runshelf.web.figures import Figure, figures, point_tables
-from runshelf.web.metric_choice import choose
+from runshelf.web.drawing.charts import Mark
+from runshelf.web.drawing.figures import Figure, figures, point_tables
+from runshelf.web.drawing.metric_choice import choose
+from runshelf.web.pages.chart_page import single_chart
 from runshelf.web.parameters import ChartView
 from runshelf.web.subjects import Part, Subject, runs_of_group, subject_of
 

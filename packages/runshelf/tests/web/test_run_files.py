@@ -8,7 +8,7 @@ import pytest
 from packages.runshelf.tests.web.runs import print_to
 
 from runshelf.web import run_files
-from runshelf.web.output_page import MOST_BYTES, page_after, page_before
+from runshelf.web.pages.output_page import MOST_BYTES, page_after, page_before
 from runshelf.web.sanitize import clean, sanitize
 
 

@@ -14,8 +14,8 @@ import asyncio, signal, sys, urllib.request
 from pathlib import Path
 
 from runshelf.interrupts import Terminated, interruptible
-from runshelf.web.address import LOOPBACK, bind_endpoint
-from runshelf.web.uvicorn_server import Server, settings
+from runshelf.web.serving.address import LOOPBACK, bind_endpoint
+from runshelf.web.serving.uvicorn_server import Server, settings
 
 number = signal.Signals(int(sys.argv[1]))
 

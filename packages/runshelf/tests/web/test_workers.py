@@ -22,14 +22,14 @@ from tests.server_client import Response
 from runshelf.errors import UserFacingError
 from runshelf.index.run_index import open_index
 from runshelf.web.app import Pages
-from runshelf.web.large_runs import LARGE_BYTES, are_large, parsed_bytes
 from runshelf.web.reader import Reader
+from runshelf.web.serving.large_runs import LARGE_BYTES, are_large, parsed_bytes
+from runshelf.web.serving.worker_process import WorkerProcess
 from runshelf.web.subjects import outlines_of, with_parents
-from runshelf.web.worker_process import WorkerProcess
 
 LARGE, SMALL = f"/runs/{ulid(2)}", f"/runs/{ulid(1)}"
 OTHERS = ("/", "/?show=runs", SMALL, f"{SMALL}/files", "/group?name=g", f"/chart?run={ulid(1)}")
-INDEX_WORKER, PAGE_WORKER = "runshelf.web.index_worker", "runshelf.web.page_worker"
+INDEX_WORKER, PAGE_WORKER = "runshelf.web.serving.index_worker", "runshelf.web.serving.page_worker"
 
 
 def a_home(folder: Path) -> Path:
@@ -234,7 +234,7 @@ def test_a_process_that_ends_or_hangs_is_an_error(tmp_path: Path) -> None:
 def test_a_request_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
     """Also an error, and what is printed meanwhile: the next request is answered."""
     program = """
-from runshelf.web.worker_loop import Answer, answer_requests
+from runshelf.web.serving.worker_loop import Answer, answer_requests
 def handle(request, say):
     print("not an answer", flush=True)
     say("begun")

@@ -9,9 +9,9 @@ from backflip.doctor.diagnosis import Diagnosis, Measured, diagnose
 from backflip.doctor.page import content, curves_of
 from backflip.doctor.reading.own_runs import logs_of_run
 from runshelf.store.run import open_run
-from runshelf.web.charts import chart
-from runshelf.web.run_tabs import RunTab
-from runshelf.web.worker_loop import Answer, Say, answer_requests
+from runshelf.web.drawing.charts import chart
+from runshelf.web.pages.run_tabs import RunTab
+from runshelf.web.serving.worker_loop import Answer, Say, answer_requests
 
 TAB = RunTab("doctor", "Doctor", "backflip.doctor.run_tab")
 

@@ -20,8 +20,8 @@ from starlette.routing import Route
 
 from backflip.inspect.game import Game
 from runshelf.errors import UsageError, UserFacingError
-from runshelf.web.address import Endpoint
-from runshelf.web.json_fields import Fields, read_fields
+from runshelf.web.serving.address import Endpoint
+from runshelf.web.serving.json_fields import Fields, read_fields
 
 VIEWS = {"both": ("person", "agent"), "person": ("person",), "agent": ("agent",)}
 SHARED = ("api.js", "dom.js", "icon.svg")  # files of the labelling page used here

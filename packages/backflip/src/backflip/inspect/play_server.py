@@ -7,9 +7,9 @@ from pathlib import Path
 
 from backflip.inspect.game import Game
 from backflip.inspect.play_page import PlayPage
-from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
-from runshelf.web.guard import Guard
-from runshelf.web.uvicorn_server import Server, settings
+from runshelf.web.serving.address import LOOPBACK, Endpoint, bind_endpoint
+from runshelf.web.serving.guard import Guard
+from runshelf.web.serving.uvicorn_server import Server, settings
 
 
 def serve_game(

@@ -16,7 +16,7 @@ from backflip.labelling.page_server import serve
 from runshelf.environment import variable
 from runshelf.errors import UserFacingError
 from runshelf.terminal_text import put
-from runshelf.web.address import LOOPBACK, Endpoint
+from runshelf.web.serving.address import LOOPBACK, Endpoint
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -26,8 +26,8 @@ from backflip.labelling.run_page import run_page_address
 from backflip.labelling.service import LabelService
 from backflip.preferences.films import FILMS, read_film
 from runshelf.errors import DamagedFile, UserFacingError
-from runshelf.web.address import Endpoint
-from runshelf.web.json_fields import Fields, InvalidField, read_fields
+from runshelf.web.serving.address import Endpoint
+from runshelf.web.serving.json_fields import Fields, InvalidField, read_fields
 
 MOST_STREAMS = 48
 POLL_SECONDS = 0.25  # between two checks for a new state

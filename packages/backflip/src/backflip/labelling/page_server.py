@@ -12,9 +12,9 @@ import uvicorn
 from backflip.labelling.page_app import LabellingApp
 from backflip.labelling.service import LabelService
 from runshelf.errors import UsageError
-from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
-from runshelf.web.guard import Guard
-from runshelf.web.uvicorn_server import Server, settings
+from runshelf.web.serving.address import LOOPBACK, Endpoint, bind_endpoint
+from runshelf.web.serving.guard import Guard
+from runshelf.web.serving.uvicorn_server import Server, settings
 
 _LAST_STATE_SECONDS = 2.0  # time for open pages to receive the last state before the server ends
 _LAST_FILM_SECONDS = 1.0  # time to load the film that the last state names

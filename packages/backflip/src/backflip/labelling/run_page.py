@@ -3,7 +3,7 @@
 import http.client
 from pathlib import Path
 
-from runshelf.web.address import LOOPBACK, saved_port
+from runshelf.web.serving.address import LOOPBACK, saved_port
 
 _SECONDS = 0.5  # to answer
 

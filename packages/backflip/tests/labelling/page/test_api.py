@@ -23,7 +23,7 @@ from tests.server_client import Response
 
 from backflip.preferences.films import FILMS
 from backflip.preferences.labels import LabelStore
-from runshelf.web.guard import LARGEST_BODY
+from runshelf.web.serving.guard import LARGEST_BODY
 
 WORDS = 8  # minimum length of a sentence
 

@@ -25,7 +25,7 @@ from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
 from runshelf.store.finding import list_runs
-from runshelf.web.address import saved_port
+from runshelf.web.serving.address import saved_port
 
 TRAINER = """
 import sys

@@ -283,7 +283,7 @@ def _text(kind: str, results: "Sequence[ComparisonResult]", made: "Document") ->
     from runshelf.comparison.fields import csv_of
 
     if kind == "html":
-        from runshelf.web.comparison_file import comparison_file
+        from runshelf.web.pages.comparison_file import comparison_file
 
         return comparison_file(results, made)
     makers: dict[str, Callable[[], str]] = {

@@ -12,7 +12,7 @@ from runshelf.cli.arguments import whole
 from runshelf.environment import variable
 
 if TYPE_CHECKING:
-    from runshelf.web.address import Endpoint
+    from runshelf.web.serving.address import Endpoint
 
 LOCAL = "127.0.0.1"  # pages listen on this machine only, unless `--host` says otherwise
 

@@ -12,8 +12,8 @@ from runshelf.terminal_text import put
 
 if TYPE_CHECKING:
     from runshelf.index.run_index import Index
-    from runshelf.web.address import Endpoint
-    from runshelf.web.run_tabs import RunTab
+    from runshelf.web.pages.run_tabs import RunTab
+    from runshelf.web.serving.address import Endpoint
     from runshelf.web.subjects import Runs
 
 
@@ -59,7 +59,7 @@ def serve_runs(
     tabs: "Sequence[RunTab]" = (),
 ) -> None:
     """Serve the pages of all runs of the home, with tabs that the program adds to those of runs."""
-    from runshelf.web.server import serve_home
+    from runshelf.web.serving.server import serve_home
 
     serve_home(home(options), host=options.host, port=options.port, announce=announce, tabs=tabs)
 
@@ -68,8 +68,8 @@ def _report(options: argparse.Namespace) -> dict[str, Any]:
     from runshelf.index.run_index import open_index
     from runshelf.store.series import AXES
     from runshelf.web.cache import Cache
+    from runshelf.web.pages.report import report
     from runshelf.web.parameters import ChartView
-    from runshelf.web.report import report
 
     path = Path(options.file)
     if path.suffix.lower() not in (".html", ".htm"):

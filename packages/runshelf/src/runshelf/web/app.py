@@ -12,15 +12,15 @@ from starlette.routing import Route
 from runshelf.index.rows import Outline
 from runshelf.index.run_index import Index
 from runshelf.store.run_ids import is_ulid
-from runshelf.web.error_pages import HANDLED, show_error
-from runshelf.web.event_streams import EventStreams
-from runshelf.web.file_handlers import FileHandlers
-from runshelf.web.large_runs import LargeRuns, are_large
-from runshelf.web.page_handlers import PageHandlers
+from runshelf.web.pages.error_pages import HANDLED, show_error
+from runshelf.web.pages.file_handlers import FileHandlers
+from runshelf.web.pages.page_handlers import PageHandlers
+from runshelf.web.pages.run_tabs import RunTabs
 from runshelf.web.parameters import check_size
 from runshelf.web.reader import Reader
 from runshelf.web.requested import Handler, requested_run, requested_subjects
-from runshelf.web.run_tabs import RunTabs
+from runshelf.web.serving.event_streams import EventStreams
+from runshelf.web.serving.large_runs import LargeRuns, are_large
 from runshelf.web.subjects import outlines_of, with_parents
 
 

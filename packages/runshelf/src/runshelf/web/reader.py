@@ -16,12 +16,12 @@ from typing import TypeVar, final
 from runshelf.errors import UserFacingError
 from runshelf.index.rows import Keys
 from runshelf.index.run_index import Index, open_index
-from runshelf.web.bounded_log import report
 from runshelf.web.cache import Cache
-from runshelf.web.home_page import IndexSummary, summarise_index
-from runshelf.web.index_worker import PROGRAM
-from runshelf.web.runs_table import STATES
-from runshelf.web.worker_process import Busy, WorkerProcess
+from runshelf.web.pages.home_page import IndexSummary, summarise_index
+from runshelf.web.pages.runs_table import STATES
+from runshelf.web.serving.bounded_log import report
+from runshelf.web.serving.index_worker import PROGRAM
+from runshelf.web.serving.worker_process import Busy, WorkerProcess
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from runshelf.index.grouping import samples
 from runshelf.index.rows import Outline, RunRow
 from runshelf.index.run_index import Index
 from runshelf.store.results import Result
-from runshelf.web.runs_table import quoted, run_title
+from runshelf.web.pages.runs_table import quoted, run_title
 from runshelf.web.sanitize import clean
 
 MOST_RUNS = 200

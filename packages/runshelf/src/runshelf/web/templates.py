@@ -10,11 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from runshelf import formatting
 from runshelf.durations import duration
-from runshelf.web.charts import UNITS
-from runshelf.web.code_page import clean_path, diff_lines
-from runshelf.web.colours import colour_of
+from runshelf.web.drawing.charts import UNITS
+from runshelf.web.drawing.colours import colour_of
+from runshelf.web.pages.code_page import clean_path, diff_lines
+from runshelf.web.pages.runs_table import group_address, ordered_states, run_title
 from runshelf.web.parameters import with_query
-from runshelf.web.runs_table import group_address, ordered_states, run_title
 from runshelf.web.sanitize import clean
 
 

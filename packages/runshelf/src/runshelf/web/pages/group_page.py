@@ -13,8 +13,8 @@ from runshelf.index.rows import GroupRow, RunRow
 from runshelf.index.run_index import Index
 from runshelf.store.run import Run, open_run
 from runshelf.web.manifest import is_readable_aside
+from runshelf.web.pages.runs_table import group_address, quoted, run_title
 from runshelf.web.parameters import with_query
-from runshelf.web.runs_table import group_address, quoted, run_title
 
 _MOST_CANDIDATES = 40
 _MOST_SIMILAR = 5

@@ -9,7 +9,7 @@ from runshelf.errors import UserFacingError
 from runshelf.formatting import moment, shortened
 from runshelf.index.rows import GroupRow, Keys, RunRow
 from runshelf.index.run_index import Index
-from runshelf.web.metric_order import rank
+from runshelf.web.drawing.metric_order import rank
 from runshelf.web.parameters import ROWS, TableView, with_query
 from runshelf.web.sanitize import clean
 

@@ -6,8 +6,8 @@ from starlette.responses import HTMLResponse, Response
 
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.store.opening import NoFile
+from runshelf.web.serving.worker_process import Busy
 from runshelf.web.templates import render
-from runshelf.web.worker_process import Busy
 
 _MESSAGES = {
     "Not Found": "There is nothing at this address.",

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from runshelf.store import opening
 from runshelf.store.opening import NoFile
-from runshelf.web import downloads, run_page, runs_table
-from runshelf.web.evidence import saved_comparison, sides_of
+from runshelf.web.pages import downloads, run_page, runs_table
+from runshelf.web.pages.evidence import saved_comparison, sides_of
+from runshelf.web.pages.report import report
 from runshelf.web.parameters import chart_view, chosen_subjects, table_view
 from runshelf.web.reader import Reader
-from runshelf.web.report import report
 from runshelf.web.requested import requested_run
 from runshelf.web.subjects import runs_of
 from runshelf.web.templates import static_files, static_version

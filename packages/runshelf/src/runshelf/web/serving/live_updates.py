@@ -14,8 +14,8 @@ from runshelf.index.rows import Outline
 from runshelf.recorder.output_reader import read_part
 from runshelf.store.metrics import stamp
 from runshelf.web.reader import Reader, digest, wait
+from runshelf.web.serving.worker_process import Busy
 from runshelf.web.subjects import outlines_of
-from runshelf.web.worker_process import Busy
 
 POLL_SECONDS = 1.0
 HEARTBEAT_SECONDS = 15.0

@@ -12,7 +12,7 @@ from runshelf.index.rows import GroupRow, RunRow
 from runshelf.index.run_index import Index
 from runshelf.store.progress import Progress, progress_of
 from runshelf.web.manifest import is_readable_aside, read_manifest
-from runshelf.web.runs_table import quoted
+from runshelf.web.pages.runs_table import quoted
 from runshelf.worklog.decisions import MOST_RUNS, open_decisions
 from runshelf.worklog.facts import Decision, Facts
 from runshelf.worklog.notes import read_notes

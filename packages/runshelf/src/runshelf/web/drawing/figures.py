@@ -15,13 +15,21 @@ from runshelf.statistics.intervals import interval
 from runshelf.store import series
 from runshelf.store.metrics import stamp
 from runshelf.web import run_files
-from runshelf.web.alignment import Aligned, Member, align, any_finite, centred, finals, smoothed
 from runshelf.web.cache import Cache
-from runshelf.web.charts import TIMES, UNITS, Mark, chart
-from runshelf.web.colours import LineStyle, line_styles
+from runshelf.web.drawing.alignment import (
+    Aligned,
+    Member,
+    align,
+    any_finite,
+    centred,
+    finals,
+    smoothed,
+)
+from runshelf.web.drawing.charts import TIMES, UNITS, Mark, chart
+from runshelf.web.drawing.colours import LineStyle, line_styles
+from runshelf.web.drawing.seed_ends import SeedEnd, early_ends, ends_note, fewer_seeds
 from runshelf.web.parameters import ChartView
 from runshelf.web.sanitize import clean
-from runshelf.web.seed_ends import SeedEnd, early_ends, ends_note, fewer_seeds
 from runshelf.web.subjects import Part, Subject
 
 MOST_SEEDS = 1_000  # of one run in a chart

@@ -10,11 +10,12 @@ from markupsafe import Markup
 
 from runshelf.index.rows import RunRow
 from runshelf.store import opening
-from runshelf.web import code_page, manifest, output_page, run_page
+from runshelf.web import manifest
 from runshelf.web.cache import Cache
-from runshelf.web.compare_page import compare
-from runshelf.web.figures import figures
-from runshelf.web.metric_choice import choose
+from runshelf.web.drawing.figures import figures
+from runshelf.web.drawing.metric_choice import choose
+from runshelf.web.pages import code_page, output_page, run_page
+from runshelf.web.pages.compare_page import compare
 from runshelf.web.parameters import ChartView
 from runshelf.web.subjects import Runs, subjects_of
 from runshelf.web.templates import render, style

@@ -17,7 +17,7 @@ from typing import Any, Protocol, final, runtime_checkable
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from runshelf.web.bounded_log import report
+from runshelf.web.serving.bounded_log import report
 
 MOST = 256
 MOST_PER_ADDRESS = 128  # browsers open 6; all users behind a tunnel have one address

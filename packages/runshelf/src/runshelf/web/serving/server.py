@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runshelf.errors import UsageError
-from runshelf.web.address import LOOPBACK, Endpoint, bind_endpoint
 from runshelf.web.app import Pages
-from runshelf.web.guard import Guard
-from runshelf.web.large_runs import LargeRuns
+from runshelf.web.pages.run_tabs import RunTab, RunTabs
 from runshelf.web.reader import Reader
-from runshelf.web.run_tabs import RunTab, RunTabs
-from runshelf.web.uvicorn_server import Server, settings
+from runshelf.web.serving.address import LOOPBACK, Endpoint, bind_endpoint
+from runshelf.web.serving.guard import Guard
+from runshelf.web.serving.large_runs import LargeRuns
+from runshelf.web.serving.uvicorn_server import Server, settings
 
 
 def serve_home(

@@ -10,22 +10,21 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
-from runshelf.web import (
+from runshelf.web import manifest, run_files
+from runshelf.web.drawing.metric_choice import choose
+from runshelf.web.pages import (
     chart_page,
     code_page,
     group_page,
     home_page,
-    manifest,
     notes_page,
     output_page,
-    run_files,
     run_page,
     runs_table,
 )
-from runshelf.web.compare_page import compare
-from runshelf.web.evidence import evidence_of
-from runshelf.web.live_updates import LiveUpdates, Watched
-from runshelf.web.metric_choice import choose
+from runshelf.web.pages.compare_page import compare
+from runshelf.web.pages.evidence import evidence_of
+from runshelf.web.pages.run_tabs import RunTab, RunTabs
 from runshelf.web.parameters import (
     Chosen,
     chart_view,
@@ -36,7 +35,7 @@ from runshelf.web.parameters import (
 )
 from runshelf.web.reader import Reader
 from runshelf.web.requested import Handler, requested_run
-from runshelf.web.run_tabs import RunTab, RunTabs
+from runshelf.web.serving.live_updates import LiveUpdates, Watched
 from runshelf.web.subjects import Runs, Subject, row_of_run, runs_of, subject_of, subjects_of
 from runshelf.web.templates import render
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool
 
 from runshelf.durations import duration
 from runshelf.formatting import number
-from runshelf.web.alignment import Aligned, Member
+from runshelf.web.drawing.alignment import Aligned, Member
 from runshelf.web.sanitize import clean
 
 # A seed that ends within this share of the axis before the last one ends with it.

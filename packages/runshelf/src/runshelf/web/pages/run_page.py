@@ -21,10 +21,10 @@ from runshelf.store.results import result_of
 from runshelf.store.run import open_run
 from runshelf.web import run_files
 from runshelf.web.cache import Cache
-from runshelf.web.charts import TIMES, UNITS, Mark
+from runshelf.web.drawing.charts import TIMES, UNITS, Mark
 from runshelf.web.manifest import is_readable_aside
+from runshelf.web.pages.runs_table import run_title
 from runshelf.web.parameters import with_query
-from runshelf.web.runs_table import run_title
 from runshelf.web.sanitize import clean
 
 MEDIA = "media"

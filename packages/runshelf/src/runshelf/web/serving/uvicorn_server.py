@@ -12,8 +12,8 @@ from typing import Any, final
 import uvicorn
 from starlette.types import ASGIApp
 
-from runshelf.web.bounded_log import report
-from runshelf.web.connections import (
+from runshelf.web.serving.bounded_log import report
+from runshelf.web.serving.connections import (
     KEEP_ALIVE_SECONDS,
     Connection,
     Connections,

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from runshelf.web import run_page
 from runshelf.web.cache import Cache
-from runshelf.web.charts import Mark
-from runshelf.web.figures import figures, point_tables
-from runshelf.web.metric_choice import choose
+from runshelf.web.drawing.charts import Mark
+from runshelf.web.drawing.figures import figures, point_tables
+from runshelf.web.drawing.metric_choice import choose
+from runshelf.web.pages import run_page
 from runshelf.web.parameters import SMOOTHINGS, ChartView, Chosen, chart_address, with_query
 from runshelf.web.subjects import Subject
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UserFacingError
-from runshelf.web.bounded_log import report
-from runshelf.web.worker_loop import Answer
+from runshelf.web.serving.bounded_log import report
+from runshelf.web.serving.worker_loop import Answer
 
 MOST_WAITING = 16
 

@@ -10,7 +10,7 @@ from runshelf.comparison.sides import Side, distinct
 from runshelf.errors import UserFacingError
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
-from runshelf.web.comparison_file import Part, comparison_file, pictures_of
+from runshelf.web.pages.comparison_file import Part, comparison_file, pictures_of
 from runshelf.web.parameters import Chosen
 from runshelf.web.subjects import Subject, row_of_run
 

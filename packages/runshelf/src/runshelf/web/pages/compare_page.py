@@ -11,7 +11,8 @@ from runshelf.formatting import shortened
 from runshelf.index.identity import argv_without_seeds, is_seed_key, packages_of
 from runshelf.index.rows import RunRow
 from runshelf.store.results import Result
-from runshelf.web import code_page, manifest, run_files
+from runshelf.web import manifest, run_files
+from runshelf.web.pages import code_page
 from runshelf.web.sanitize import clean
 
 MOST_ROWS = 500

@@ -8,7 +8,7 @@ from runshelf.store import series
 from runshelf.store.metrics import stamp
 from runshelf.web import run_files
 from runshelf.web.cache import Cache
-from runshelf.web.metric_order import rank
+from runshelf.web.drawing.metric_order import rank
 from runshelf.web.parameters import CHARTS, ChartView
 from runshelf.web.subjects import Part, Subject
 

@@ -13,9 +13,9 @@ from typing import Any, final
 from starlette.types import ASGIApp, Message
 
 from runshelf.web.app import Pages
+from runshelf.web.pages.run_tabs import RunTab, RunTabs
 from runshelf.web.reader import Reader
-from runshelf.web.run_tabs import RunTab, RunTabs
-from runshelf.web.worker_loop import Answer, Say, answer_requests
+from runshelf.web.serving.worker_loop import Answer, Say, answer_requests
 
 
 @final

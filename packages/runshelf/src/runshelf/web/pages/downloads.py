@@ -9,7 +9,7 @@ from urllib.parse import quote
 from starlette.responses import Response, StreamingResponse
 
 from runshelf.store import opening
-from runshelf.web.run_page import image_kind
+from runshelf.web.pages.run_page import image_kind
 
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 _PIECE = 1 << 20

@@ -14,15 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from runshelf.index.rows import Outline
-from runshelf.web.run_tabs import RunTab
-from runshelf.web.worker_process import WorkerProcess
+from runshelf.web.pages.run_tabs import RunTab
+from runshelf.web.serving.worker_process import WorkerProcess
 
 # Of all files that a page may parse. A page of less takes the interpreter for at most about 0.2 s.
 LARGE_BYTES = 2**20
 PAGE_SECONDS = 60.0
 _PARSED = (".json", ".jsonl", ".npz")
 _OF_METRICS = "metrics-"
-_PROGRAM = "runshelf.web.page_worker"
+_PROGRAM = "runshelf.web.serving.page_worker"
 
 
 def are_large(outlines: Iterable[Outline]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, final
 
-from runshelf.web.worker_process import WorkerProcess
+from runshelf.web.serving.worker_process import WorkerProcess
 
 SECONDS = 60.0
 

@@ -8,9 +8,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from runshelf.web.live_updates import LiveUpdates, Watched
 from runshelf.web.parameters import chosen_subjects
 from runshelf.web.reader import Reader
+from runshelf.web.serving.live_updates import LiveUpdates, Watched
 
 MOST_STREAMS = 48
 

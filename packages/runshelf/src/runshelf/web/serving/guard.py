@@ -15,8 +15,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runshelf.web.address import Endpoint
-from runshelf.web.bounded_log import report
+from runshelf.web.serving.address import Endpoint
+from runshelf.web.serving.bounded_log import report
 
 LARGEST_BODY = 16 * 1024
 TOKEN_HEADER = "X-Token"

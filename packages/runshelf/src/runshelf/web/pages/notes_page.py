@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, final
 from runshelf.errors import UsageError
 from runshelf.store.finding import find_run
 from runshelf.store.run_ids import SHORT
-from runshelf.web.json_fields import InvalidField, read_fields
 from runshelf.web.sanitize import clean
+from runshelf.web.serving.json_fields import InvalidField, read_fields
 from runshelf.worklog.note_text import Note
 from runshelf.worklog.notes import LOGS, matching_notes, open_notes, read_notes, write_note
 

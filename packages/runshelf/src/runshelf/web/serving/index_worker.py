@@ -10,9 +10,9 @@ from typing import Any, final
 
 from runshelf.index.refresh import Progress
 from runshelf.index.run_index import Index, open_index
-from runshelf.web.worker_loop import Answer, Say, answer_requests
+from runshelf.web.serving.worker_loop import Answer, Say, answer_requests
 
-PROGRAM = "runshelf.web.index_worker"
+PROGRAM = "runshelf.web.serving.index_worker"
 _SHORT = 500  # folders, read in about a second
 
 

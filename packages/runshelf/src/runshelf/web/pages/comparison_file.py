@@ -18,9 +18,9 @@ from runshelf.comparison.result import (
     SideResult,
 )
 from runshelf.comparison.sections import ACROSS
-from runshelf.web.alignment import Member, align, centred
-from runshelf.web.charts import chart
-from runshelf.web.colours import LineStyle, line_styles
+from runshelf.web.drawing.alignment import Member, align, centred
+from runshelf.web.drawing.charts import chart
+from runshelf.web.drawing.colours import LineStyle, line_styles
 from runshelf.web.sanitize import clean
 from runshelf.web.templates import render, style
 

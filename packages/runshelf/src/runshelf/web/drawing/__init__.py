@@ -1,0 +1,1 @@
+"""Charts: which metrics, over which axis, and how curves are averaged and drawn."""

@@ -1,0 +1,1 @@
+"""What each page shows, and the handlers and files beside the pages."""

@@ -1,0 +1,1 @@
+"""What serves pages: endpoint, guard, connections, workers and streams."""
