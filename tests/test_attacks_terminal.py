@@ -209,6 +209,7 @@ def controls(text: str) -> set[str]:
     return {c for c in text if not c.isprintable()} - PLAIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", [RUNSHELF, BACKFLIP], ids=lambda program: program.name)
 def test_no_command_prints_control_characters_of_a_run(
     attacked: tuple[Path, Path, Path],

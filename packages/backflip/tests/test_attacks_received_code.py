@@ -102,7 +102,11 @@ def received(own: Path, home: Path, change: Change, code: str, command: str = "t
     return folder
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize(
+    "what",
+    # Every command is tried with the first one.
+    [pytest.param(one, marks=pytest.mark.slow) if one == "environment" else one for one in CHANGES],
+)
 def test_no_command_imports_what_a_received_run_names(
     own: Path,
     tmp_path: Path,

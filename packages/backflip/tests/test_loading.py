@@ -30,7 +30,7 @@ def trained(home: Path) -> Result:
     )
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_is_found_by_all_its_names(
     home: Path, trained: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:

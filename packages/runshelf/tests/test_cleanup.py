@@ -408,7 +408,7 @@ def test_a_deep_folder_spoils_no_command(home: Path, tried: Tried) -> None:
     tried(len(commands), "commands on a run with a folder 3,000 deep")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.usefixtures("removed_at_end")
 def test_disk_usage_counts_all_of_a_deep_folder(tmp_path: Path) -> None:
     make_deep(tmp_path / "deep")

@@ -53,7 +53,7 @@ def test_properties_of_drivers() -> None:
     assert host.copies_of_learners(2) == 2
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @host_quickly
 def test_episodes_survive_phases_if_the_driver_says_so(where: str) -> None:
     """Eight env steps of CartPole end no episode: sixteen are its length, or eight again."""

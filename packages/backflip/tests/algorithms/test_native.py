@@ -416,7 +416,7 @@ def test_a_seed_learns_the_same_bits_from_pixels_with_any_other_seeds(
     assert_same_bits(of_seed(alone, 0), of_seed(together, beside.index(0)))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "beside",
     [[0, 1, 2], *(pytest.param(x, marks=pytest.mark.slow) for x in ([0, 1], [3, 2, 1, 0]))],

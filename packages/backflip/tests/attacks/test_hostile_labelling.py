@@ -180,7 +180,7 @@ def test_a_label_file_that_runs_without_end_is_refused(
     tried(1, "label files with other views, triggers or tables")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_clip_that_is_a_bomb_is_refused(received: Path, tried: Tried) -> None:
     bomb = zlib.compress(bytes(200 * 2**20), 9)
     with changing(received) as file:

@@ -62,7 +62,7 @@ def test_rows_equal_numpy(rows: np.ndarray) -> None:
 
 
 @given(parts=st.lists(ROWS, min_size=1, max_size=3))
-@pytest.mark.medium
+@pytest.mark.slow
 def test_merging_parts_gives_what_all_rows_together_give(parts: list[np.ndarray]) -> None:
     together = np.concatenate(parts)
     close(running(parts), of_all(together))
@@ -215,7 +215,7 @@ def test_rejects_a_mask_of_another_length() -> None:
         of_rows(jnp.zeros((3, 2)), jnp.ones(2, bool))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_standardized_rows_have_mean_0_and_deviation_1_where_they_are_valid() -> None:
     """Of 1, 3 and a invalid row: mean 2, deviation 1."""
     x, valid = jnp.array([1.0, 3.0, 1e6]), jnp.array([True, True, False])

@@ -99,7 +99,7 @@ print("went on")
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("eta", "answers", "failure"),
     [(7200.0, b"70%\n\n", 0.3), (7200.0, b"\n", None), (60.0, b"70%\n\n", None)],

@@ -153,7 +153,7 @@ def with_sb3(program: str, *arguments: object) -> str:
 
 
 @needs_peer
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [False, True])
 def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, broken: bool) -> None:
     with_sb3(PPO.format(broken=broken), tmp_path / "doctor.csv")
@@ -174,7 +174,7 @@ def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, brok
 
 
 @needs_peer
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_callback_sees_the_replay(tmp_path: Path) -> None:
     with_sb3(DQN, tmp_path / "doctor.csv")
     (log,) = logs_in(tmp_path / "doctor.csv", {})
@@ -186,7 +186,7 @@ def test_the_callback_sees_the_replay(tmp_path: Path) -> None:
 
 
 @needs_peer
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize(("algorithm", "check"), [("ppo", "ENV-ACTIONS"), ("dqn", "Q-REPLAY-OBS")])
 def test_the_callback_sees_the_ways_of_actions_and_observations(

@@ -403,7 +403,7 @@ print("learned", model.num_timesteps)
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.skipif(not PEER.exists(), reason="benchmarks/peers/install.py sb3_reward makes it")
 def test_stable_baselines_learns_from_the_reward_of_a_run(taught: Result) -> None:
     """Stable-Baselines3 itself, in an environment of its own."""

@@ -107,7 +107,7 @@ def test_the_labels_that_the_model_is_wrong_about_are_drawn_and_told(taught: Res
     assert wrong == sorted(wrong, reverse=True)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_stages_of_training_stand_side_by_side(
     taught: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

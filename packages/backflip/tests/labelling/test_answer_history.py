@@ -262,7 +262,7 @@ STEPS = st.lists(
 )
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(STEPS)
 def test_any_sequence_equals_two_stacks(tmp_path_factory, steps):

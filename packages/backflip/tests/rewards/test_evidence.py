@@ -478,7 +478,7 @@ def test_the_mixture_is_that_of_all_models(monkeypatch, problem):
     assert np.abs(apart).max() < 0.02 * scale + 1e-3
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.medium)])
 def test_probable_models_of_many_features_are_fitted_to_the_end(seed):
     """Their evidence rises by tens of nats in the last steps, as large logits say less."""

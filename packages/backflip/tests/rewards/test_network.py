@@ -296,7 +296,7 @@ def test_losses_are_means_over_sample_and_held_out_labels():
 # The reward
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_members_are_scaled_before_they_are_averaged(ending, monkeypatch):
     spec = EnvSpec("vector", box(2), Discrete(2), 100)  # of its own: `UPDATES` is compiled in

@@ -64,7 +64,7 @@ def fresh_of(folder: Path, seed: int) -> list[Any]:
         return fresh_answers(store, seed)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_reserve_is_asked_in_every_round_after_the_first_and_within_the_budget(
     taught: Result,
 ) -> None:

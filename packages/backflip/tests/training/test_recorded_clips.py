@@ -221,7 +221,7 @@ for env_id, name in (
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.skipif(not PEER.exists(), reason="benchmarks/peers/install.py sb3_reward makes it")
 def test_a_minari_data_set_is_asked_about(tmp_path: Path) -> None:
     """Minari itself, in an environment of its own."""

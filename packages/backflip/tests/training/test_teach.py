@@ -627,7 +627,7 @@ def test_queries_come_sooner_for_a_teacher_who_would_wait(tmp_path):
     assert sooner == {0: 6, 64: 12 + 1, 128: 4, 192: 1, 256: 0}
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_resumed_run_knows_which_queries_came_sooner(tmp_path, monkeypatch):
     """It is stopped before it saves phase 2, and goes on with a teacher that never waits."""
     options = {"labels": 24, "seeds": 2, "settings": {"fresh_share": 0.1}}

@@ -138,7 +138,7 @@ def logs(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["rm", "-rf", str(folder)], check=True)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_folder_3_000_deep_is_left_out_of_an_import(
     tmp_path: Path, logs: Path, tried: Tried
 ) -> None:

@@ -54,6 +54,7 @@ def mutated_copies(run: Path, count: int, seed: int) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 @pytest.mark.parametrize(
     "count",

@@ -50,7 +50,7 @@ def shift(project, by):
     (project / "toy.py").write_text(PROGRAM.replace("SHIFT = 0", f"SHIFT = {by}"))
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_change_makes_a_row_worse_and_now_says_so(project, capsys):
     add(capsys)
     assert verdicts(capsys) == {"toy": "new"}

@@ -158,7 +158,7 @@ def check_many(home, moments):
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_kill_9_at_8_random_moments(tmp_path, tried):
     check_many(tmp_path, 8)
     tried(8, "kills of the recorder")

@@ -61,7 +61,7 @@ def test_alternating_lines_of_two_streams_keep_their_order(bench):
     assert done.stdout.split() == [str(i) for i in range(0, 3000, 2)]
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_large_output_is_recorded_completely(bench):
     flood = "import sys; sys.stdout.write('x' * 99 + '\\n' * 1); [print(i) for i in range(300_000)]"
     done = bench("run", "--", PYTHON, "-c", flood)
@@ -364,7 +364,7 @@ def sleepers():
     return found
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_budget_lets_the_program_save_then_kills_all_processes(bench):
     done = bench("run", "--budget", "4s", "--grace", "4s", "--", PYTHON, "-c", ESCAPES)
     assert "its budget of 4 s is used up: sent SIGTERM" in done.stderr

@@ -143,7 +143,7 @@ def received(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trap",
     [pytest.param(trap, marks=() if trap in QUICK_TRAPS else pytest.mark.slow) for trap in TRAPS],

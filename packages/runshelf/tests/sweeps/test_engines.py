@@ -134,7 +134,7 @@ def wait_for(condition, seconds=60.0):
 @pytest.mark.parametrize(
     "engine", [pytest.param(*ENGINES[:1], marks=pytest.mark.slow), *ENGINES[1:]], indirect=True
 )
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::FutureWarning")
 def test_an_engine_runs_a_sweep_to_its_end(sweep, engine):
     said = []

@@ -656,6 +656,7 @@ def test_4_the_csv_table_contains_no_formulas(hostile: Path) -> None:
     assert any(cell.startswith("'=HYPERLINK") for cell in cells)
 
 
+@pytest.mark.slow
 @pytest.mark.attack
 def test_4_a_page_from_another_port_cannot_read_this_server(
     server: Server, tmp_path: Path, browser: Browser

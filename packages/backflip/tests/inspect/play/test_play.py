@@ -155,6 +155,7 @@ def test_server_refuses_foreign_and_invalid_requests(tmp_path: Path) -> None:
         assert play.interrupt()["episodes"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_episodes_are_saved_however_the_game_ends(number: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "shown.npz"

@@ -81,7 +81,7 @@ def nested(chance: random.Random) -> bytes:
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "count"),
     [

@@ -52,6 +52,7 @@ def gets_a_pair(page: Page) -> None:
     page.wait_for_selector("html[data-shows=pair]", timeout=WAITED)
 
 
+@pytest.mark.slow
 def test_closed_tab(server: Server, open_page: Open) -> None:
     ann = open_page(f"{server.address}?who=ann")
     bob = bob_waits(open_page, server)
