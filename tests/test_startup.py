@@ -20,10 +20,12 @@ def imported_after(statement: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(result.stdout.splitlines()[-1])}
 
 
+@pytest.mark.medium
 def test_the_list_can_be_caught() -> None:
     assert "numpy" in imported_after("import numpy")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     "module", ["backflip", "backflip.cli.main", "runshelf", "runshelf.cli.main"]
 )
@@ -31,6 +33,7 @@ def test_importing_stays_light(module: str) -> None:
     assert not imported_after(f"import {module}") & HEAVY
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("package", ["backflip", "runshelf"])
 def test_help_stays_light(package: str) -> None:
     statement = (

@@ -21,6 +21,7 @@ def test_the_first_calls_of_each_test_are_checked(again: bool) -> None:
         squared_error("no array", "no array")  # type: ignore[arg-type]
 
 
+@pytest.mark.medium
 def test_a_nested_function_is_counted_over_all_its_copies() -> None:
     def made() -> object:
         @jaxtyping.jaxtyped(typechecker=checked)

@@ -23,6 +23,7 @@ def test_durations(seconds, text):
     assert duration(seconds) == text
 
 
+@pytest.mark.medium
 def test_durations_are_formatted_in_one_place():
     defining = [
         p.name for p in PACKAGES.glob("*/src/**/*.py") if "\ndef duration(seconds" in p.read_text()

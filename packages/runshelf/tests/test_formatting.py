@@ -54,6 +54,7 @@ def test_names_are_cut_where_they_are_alike_and_not_where_they_differ() -> None:
     assert shortened([], 9) == []
 
 
+@pytest.mark.medium
 def test_shortened_names_fit_and_stay_different() -> None:
     random = np.random.default_rng(0)
     for _ in range(500):

@@ -574,6 +574,7 @@ def test_a_signal_handler_may_note_dropped_calls_concurrently(monkeypatch, run):
     assert lazy.logging_function("log", {}) is runshelf.log
 
 
+@pytest.mark.medium
 def test_importing_and_logging_numbers_load_nothing_heavy(run):
     program = (
         "import runshelf, sys; runshelf.log('a', 1.0); runshelf.log({'a': 2, 'b': float('nan')}); "

@@ -76,6 +76,7 @@ def test_a_host_policy_equals_the_algorithm_with_its_whole_state(name: str, does
                 np.testing.assert_allclose(all_seeds[row], one, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.medium
 def test_a_host_policy_uses_the_states_it_was_given() -> None:
     algorithm, rng = ALGORITHMS["ppo"], np.random.default_rng(0)
     obs, keys = seen(rng)

@@ -128,6 +128,7 @@ def test_a_saved_policy_is_enough_for_assess(name: str) -> None:
 # Actions
 
 
+@pytest.mark.medium
 @each
 def test_actions_are_in_environment_units_and_within_bounds(name: str) -> None:
     algorithm = small(name)

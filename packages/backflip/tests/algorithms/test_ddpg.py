@@ -72,6 +72,7 @@ def test_losses_by_hand() -> None:
     np.testing.assert_allclose(slope[0]["b"], [-3 * 0.75], rtol=1e-5)
 
 
+@pytest.mark.medium
 def test_the_share_of_actions_at_a_bound() -> None:
     rows = three_rows()._replace(obs=jnp.array([[0.0], [9.0], [9.0]]))
     valid = jnp.array([True, True, False])

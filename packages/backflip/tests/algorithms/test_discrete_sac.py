@@ -84,6 +84,7 @@ def test_targets_by_hand() -> None:
     np.testing.assert_allclose(goal, [going_on, 1, going_on], rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_assess_returns_the_expected_action_value() -> None:
     """¼ 4 + ¾ 2 = 2.5 of every observation."""
     state = start()._replace(actor=POLICY, critics=CRITICS)

@@ -282,6 +282,7 @@ def test_random_actions_fill_the_space() -> None:
     assert 1.9 < torques.max() <= 2
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("env_id", "low", "high"),
     [("gymnasium:Pendulum-v1", -2.0, 2.0), ("MountainCarContinuous-v0", -1.0, 1.0)],
@@ -461,6 +462,7 @@ def test_scenes_of_recorded_steps_are_those_of_the_observations_acted_on(autores
     assert_scenes_are_those_of_obs(phase.record)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("autoreset", MODES)
 def test_scenes_of_a_random_policy_are_those_of_its_observations(autoreset: str) -> None:
     record = pendulums(autoreset).random_record([5, 6], envs=3, env_steps=40, repeat=0.5)

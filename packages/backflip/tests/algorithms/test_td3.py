@@ -67,6 +67,7 @@ def test_targets_are_smoothed_within_the_bounds() -> None:
     np.testing.assert_allclose(goal, [1 + 4.75 / 2, 1 + 6 / 2, 1 + 2.25 / 2], rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_smoothing_is_normal_noise_clipped() -> None:
     noise = np.asarray(smoothing_noise(SMALL, KEY, (10, 2_000, 2)))
     assert np.abs(noise).max() == 0.5

@@ -17,6 +17,7 @@ from backflip.training.spec_json import spec_from_json, spec_to_json
 HOPPER = "fixed:Hopper-v5"
 
 
+@pytest.mark.medium
 def test_a_turn_more_is_the_same_and_others_are_unchanged() -> None:
     obs = np.array([[1.0, 0.5, -7.0], [2.0, 0.5 + 4 * np.pi, 9.0], [3.0, -3.0 - 2 * np.pi, 0.0]])
     seen = np.asarray(wrap_angles((1,), jnp.asarray(obs, jnp.float32)))
@@ -24,6 +25,7 @@ def test_a_turn_more_is_the_same_and_others_are_unchanged() -> None:
     np.testing.assert_array_equal(seen[:, [0, 2]], obs[:, [0, 2]].astype(np.float32))
 
 
+@pytest.mark.medium
 def test_angles_within_half_a_turn_keep_their_bits() -> None:
     obs = np.linspace(-3.14, 3.14, 64, dtype=np.float32)[:, None]
     np.testing.assert_array_equal(np.asarray(wrap_angles((0,), jnp.asarray(obs))), obs)

@@ -159,6 +159,7 @@ def test_a_process_ends_with_the_status() -> None:
     assert all(f"\n    {command} " in helped.stdout for command in ("teach", "train", "resume"))
 
 
+@pytest.mark.medium
 def test_a_closed_pipe_is_no_traceback() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", REAL, "--help"],

@@ -42,6 +42,7 @@ def labels_in(folder: Path) -> int:
         return store.counts().labels
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_labels_are_exported_and_imported_by_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
@@ -153,6 +154,7 @@ def test_people_answer_if_there_is_a_terminal(
     assert attended(parsed) is can_answer
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("options", "teacher"),
     [

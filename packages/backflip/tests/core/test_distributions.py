@@ -58,6 +58,7 @@ def test_categorical_by_hand() -> None:
     np.testing.assert_allclose(policy.entropy(), 1.5 * math.log(2), rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_categorical_entropy_is_largest_when_all_are_equal_and_0_when_one_is_certain() -> None:
     np.testing.assert_allclose(Categorical(jnp.full(5, 3.0)).entropy(), math.log(5), rtol=1e-6)
     assert float(Categorical(jnp.array([0.0, 1e6, 0.0])).entropy()) == 0
@@ -98,6 +99,7 @@ def test_categorical_gradient_is_one_hot_minus_probabilities() -> None:
     np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
+@pytest.mark.medium
 def test_categorical_entropy_gradient_is_that_of_the_definition() -> None:
     """dH/dl_i = -p_i (log p_i + H)."""
     logits = jnp.array([0.3, -1.0, 2.0])

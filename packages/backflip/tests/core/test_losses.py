@@ -68,6 +68,7 @@ def test_surrogate_by_hand(ratio: float, advantage: float, expected: float) -> N
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("ratio", "advantage", "moves"),
     [(1.5, 1.0, False), (0.5, -1.0, False), (0.5, 1.0, True), (1.5, -1.0, True), (1.1, 1.0, True)],
@@ -260,6 +261,7 @@ def test_the_policy_gradient_by_hand_and_where_it_flows() -> None:
     assert not np.any(of_advantage)
 
 
+@pytest.mark.medium
 def test_answer_probabilities_by_hand():
     # σ(1) = .7311, σ(-3) = .0474: a logit of 2, and ties within ±1.
     found = answer_probabilities(scalar(2.0), 1.0, 0.0)

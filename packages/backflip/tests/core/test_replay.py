@@ -616,6 +616,7 @@ def test_importance_weights_are_divided_by_the_largest_of_all_minibatches(jax_ar
     np.testing.assert_allclose(np.reshape(drawn.extra.weight, (2, 3)), wanted, 1e-4)
 
 
+@pytest.mark.medium
 def test_importance_weights_outside_jax_are_those_of_each_seed() -> None:
     """Of three seeds each has two rows with errors: 1 and 3, 2 and 2, 1 and 4."""
     case = Case(0, 1, False, prioritized=True, capacity=13, seeds=3)

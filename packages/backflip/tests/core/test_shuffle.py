@@ -50,6 +50,7 @@ def test_every_number_is_as_likely_at_every_position(count: int) -> None:
         assert np.abs(counts - keys / count).max() < 5 * deviation
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("count", [256, 1024])
 def test_any_two_numbers_share_a_minibatch_about_as_often_as_in_a_true_shuffle(count: int) -> None:
     """Of four minibatches: neighbours, rows of one time step, numbers half the batch apart."""

@@ -152,6 +152,7 @@ def test_scale_does_not_depend_on_where_zero_is(rows: np.ndarray, shift: float) 
     np.testing.assert_allclose(one.std, other.std, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.medium
 def test_scalars_have_statistics_too() -> None:
     found = of_rows(jnp.array([2.0, 4.0]), jnp.ones(2, bool))
     assert (float(found.mean), float(found.std)) == (3, 1)
@@ -170,6 +171,7 @@ def test_masked_mean_and_std_equal_numpy(x: np.ndarray, valid: np.ndarray) -> No
     np.testing.assert_allclose(masked_std(spoilt, mask), std, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.medium
 def test_gradient_of_a_masked_mean_is_0_for_masked_entries() -> None:
     valid = jnp.array([True, False, True, True])
     gradient = jax.grad(lambda x: masked_mean(x, valid))(jnp.arange(4.0))
@@ -184,6 +186,7 @@ def test_explained_variance_by_hand() -> None:
     np.testing.assert_allclose(found, 1 - (2 / 9) / (8 / 3), rtol=1e-6)
 
 
+@pytest.mark.medium
 def test_explained_variance_is_1_for_a_shifted_and_0_for_a_constant_prediction() -> None:
     target, valid = jnp.arange(5.0), jnp.ones(5, bool)
     assert float(explained_variance(target + 3, target, valid)) == 1
@@ -191,6 +194,7 @@ def test_explained_variance_is_1_for_a_shifted_and_0_for_a_constant_prediction()
     assert float(explained_variance(-target, target, valid)) == -3
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("valid", [[True, True, True], [True, False, False], [False] * 3])
 def test_explained_variance_of_constant_targets_is_not_a_number(valid: list[bool]) -> None:
     found = explained_variance(jnp.arange(3.0), jnp.full(3, 2.0), jnp.array(valid))

@@ -643,6 +643,7 @@ def rolling(episodes: Any, steps_per_row: int, library: str = "sb3") -> Log:
     return Log("rolling", library, signals, algorithm="ppo", env="Task-v0", planned=x[-1])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("episodes_per_row", [2, 10])
 def test_a_mean_of_few_first_episodes_is_no_return_of_the_untrained_policy(episodes_per_row):
     rng = np.random.default_rng(4)
@@ -1031,6 +1032,7 @@ def _any_log(seed: int) -> Log:
     return Log("any", str(library), signals, algorithm=named, settings=settings)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("seed", range(8))
 def test_any_log_gets_a_verdict(seed):
     for number in range(10):

@@ -204,6 +204,7 @@ def test_a_name_that_comes_by_many_ways_is_followed_once():
     assert lint_text(Path("x.py"), "import gymnasium as gym\n" + "".join(levels) + last) == []
 
 
+@pytest.mark.medium
 def test_a_power_that_is_too_large_for_a_float_is_no_number():
     assert number(ast.parse("2.0 ** 5000", mode="eval").body) is None
     assert number(ast.parse("0.5 ** 5000", mode="eval").body) == 0.0

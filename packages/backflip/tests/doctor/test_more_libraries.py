@@ -249,6 +249,7 @@ def test_rl_games_logs_one_return_over_three_axes(tmp_path):
     assert (log.unknown, log.notes, names_of(log)) == ((), (), set())
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("columns", "check"),
     [
@@ -408,6 +409,7 @@ def tianshou(folder, **columns):
     return write_events(folder, rows)
 
 
+@pytest.mark.medium
 def test_tianshou_logs_updates_over_updates_which_the_clock_places(tmp_path):
     log = only(tianshou(tmp_path))
     assert (log.library, log.counts) == ("tianshou", "env steps")
@@ -516,6 +518,7 @@ def test_the_only_gradient_step_of_an_update_does_not_show_how_far_it_moves(tmp_
     assert {"PI-KL-TINY", "PI-CLIP-NEVER"} & names_of(only(tmp_path / "four"))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("columns", "check"),
     [
@@ -594,6 +597,7 @@ def test_torchrl_with_action_values(tmp_path):
     assert (log.library, log.signals["q_loss"].y[0]) == ("torchrl", 0.5)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("axis", ["train/step", "trainer/step"])
 def test_torchrl_in_files_of_wandb_is_over_the_steps_that_it_logs(tmp_path, axis):
     """Older versions give each name a row of its own."""
@@ -633,6 +637,7 @@ def write_scalars(folder, rows):
     return folder
 
 
+@pytest.mark.medium
 def test_files_of_single_names_are_one_log(tmp_path):
     write_scalars(tmp_path / "one", of_torchrl())
     write_scalars(tmp_path / "two", of_torchrl(**{"train/lr": nan_late}))
@@ -734,6 +739,7 @@ def test_a_table_with_names_of_rsl_rl_is_over_iterations(tmp_path):
     assert only(path, {"Step": "env_steps"}).counts == "env steps"
 
 
+@pytest.mark.medium
 def test_an_imported_run_of_rsl_rl_is_over_env_steps_too(tmp_path):
     import_path(tmp_path, rsl_rl(tmp_path / "logs"), info=RunInfo(), argv=[], say=print)
     (log,) = find_logs(tmp_path, "latest", {})

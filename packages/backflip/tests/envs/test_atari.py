@@ -219,6 +219,7 @@ def test_old_id_is_refused_with_the_new_one(old: str, sticky: str) -> None:
     assert str(caught.value).endswith(f"Gymnasium's own gymnasium:{old}")
 
 
+@pytest.mark.medium
 def test_prefix_selects_gymnasiums_own() -> None:
     spec = make_host("gymnasium:PongNoFrameskip-v4").spec
     assert spec.observation.shape == (210, 160, 3)

@@ -93,6 +93,7 @@ def test_spec_and_rewards() -> None:
     env.close()
 
 
+@pytest.mark.medium
 def test_observation_is_the_suites_arrays_in_order() -> None:
     task = ControlTask("fish-swim")
     obs, _ = task.reset(seed=3)

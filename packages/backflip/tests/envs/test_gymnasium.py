@@ -226,6 +226,7 @@ def test_suite_fails_if_an_announced_case_does_not_occur() -> None:
             check_host_env(lambda n: GymnasiumEnv.of("x", _Counter, n), **(given | wrong))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("broken", ["aliased", "successor", "flags", "seeds", "valid"])
 def test_suite_fails_for_broken_environments(broken: str) -> None:
     class Broken:
@@ -514,6 +515,7 @@ def test_wrong_calls_are_refused() -> None:
 # Scenes
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("autoreset", MODES)
 @pytest.mark.parametrize("env_id", ["InvertedPendulum-v5", "Hopper-v5"])
 def test_scenes_are_the_states_of_the_current_observations(env_id: str, autoreset: str) -> None:

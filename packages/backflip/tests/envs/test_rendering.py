@@ -79,6 +79,7 @@ def test_large_pictures_are_scaled_down() -> None:
     assert env.own_render.size == (640, 2560)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 @pytest.mark.parametrize("name", ["Square", "DrawsNumbers"])
 def test_drawing_changes_no_env_step(

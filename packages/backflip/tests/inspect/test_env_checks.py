@@ -25,6 +25,7 @@ def audit(kind: type[Line]) -> Any:
     return audit_actions(make, env.spec.action, 0)
 
 
+@pytest.mark.medium
 def test_correct_environment_is_repeatable_and_its_seeds_differ() -> None:
     env = maker_of(Line)(4)
     found = repeatability(env, 0)
@@ -69,6 +70,7 @@ def test_delay_of_rewards_is_measured() -> None:
     ]  # observations differ immediately
 
 
+@pytest.mark.medium
 def test_every_dimension_of_a_continuous_action_is_tried() -> None:
     found = audit(IgnoredDimension)
     assert [(choice.name, choice.after) for choice in found.choices] == [
@@ -77,6 +79,7 @@ def test_every_dimension_of_a_continuous_action_is_tried() -> None:
     ]
 
 
+@pytest.mark.medium
 def test_rows_with_unseeded_randomness_are_not_comparable() -> None:
     assert not audit(Unseeded).comparable
 
@@ -91,6 +94,7 @@ def test_variants_are_the_middle_and_the_ends() -> None:
     assert len(variants(Discrete(1000))) == 64
 
 
+@pytest.mark.medium
 def test_given_action_names_are_used() -> None:
     make = maker_of(Line)
     env = make(1)

@@ -93,6 +93,7 @@ def test_agent_picture_shows_the_exact_pixels() -> None:
     assert game.describe()["views"][0] == "agent"
 
 
+@pytest.mark.medium
 def test_environment_without_a_view_is_shown_as_bars_and_text() -> None:
     game = Game("probe:3", {}, 0)
     assert game.begin()["numbers"] == [0.0]

@@ -235,6 +235,7 @@ def test_own_answers_are_listed_newest_first_in_parts(store, me):
     assert [one.label for one in bob.listed()] == [theirs]
 
 
+@pytest.mark.medium
 def test_corrections_do_not_change_the_rate(store, me, monkeypatch):
     """Three answers at 2 s each; then one is corrected ten minutes later, and one right after."""
     seconds = iter((0, 2, 4, 600, 601))

@@ -393,6 +393,7 @@ def answered(store, queue, count, who="me", answer="left"):
     return queries
 
 
+@pytest.mark.medium
 def test_about_one_in_twenty_is_a_repeat(store, clock):
     """A number below .05 repeats the oldest pair answered long ago; then the sides are drawn."""
     queue = LabelQueue(store, clock=clock, rng=Chance())
@@ -406,6 +407,7 @@ def test_about_one_in_twenty_is_a_repeat(store, clock):
     assert store.counts().queries == 13  # repeats are not counted
 
 
+@pytest.mark.medium
 def test_repeat_comes_after_ten_answers(store, clock):
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 10)
@@ -413,6 +415,7 @@ def test_repeat_comes_after_ten_answers(store, clock):
     assert taken(LabelQueue(store, clock=clock, rng=Chance(0.0))) == [11]
 
 
+@pytest.mark.medium
 def test_pair_is_repeated_once(store, clock):
     queue = LabelQueue(store, clock=clock, rng=Chance())
     answered(store, queue, 11)
@@ -434,6 +437,7 @@ def test_overlap_shows_pairs_of_others(store, clock):
     assert store.file.rows("SELECT repeats FROM queries WHERE id = 7") == [(2,)]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("flipped", "first", "again", "alike"),
     [

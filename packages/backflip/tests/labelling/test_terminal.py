@@ -158,6 +158,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.medium
 @given(keys=st.lists(st.sampled_from(KEYS), max_size=6), data=st.data())
 def test_keys_cut_anywhere_are_the_same_keys(keys, data):
     sent = b"".join(keys)
@@ -471,6 +472,7 @@ def test_view_of_the_agent(seat):
     assert seat.shown()[2] == before[2]
 
 
+@pytest.mark.medium
 def test_goal_is_edited_stored_and_cleaned(run, seat):
     seat.press("g", *"stand", " ", "q", "backspace", "paste:on one\n\x1b[31mleg")
     assert "Goal: stand on one  [31mleg" in plain("".join(seat.shown()))
@@ -496,6 +498,7 @@ def test_pair_answered_by_another_person_is_reported(run, seat):
     assert len(answers(run)) == 1
 
 
+@pytest.mark.medium
 def test_pair_with_a_damaged_film_waits_until_the_film_is_restored(run, seat):
     film = LabelQueue(seat.store).take("me")[0].clips[0]["person"]
     kept = (run / FILMS / film.file).read_bytes()
@@ -508,6 +511,7 @@ def test_pair_with_a_damaged_film_waits_until_the_film_is_restored(run, seat):
     assert 1 in [query for query, *_ in answers(run)]
 
 
+@pytest.mark.medium
 def test_absent_person_takes_no_pairs(run, seat):
     seat.press(*["left", "right"] * 3)
     assert len(answers(run)) == 6, "so that fewer are left than one may hold"

@@ -260,6 +260,7 @@ def test_images_are_halved_until_they_fit(side: int, factor: int) -> None:
     assert torsos.halving((10, side, 3)) == factor
 
 
+@pytest.mark.medium
 def test_a_single_pixel_changes_the_output_anywhere() -> None:
     obs = np.zeros((4, 84, 84, 4), np.uint8)
     for row, (y, x, frame) in enumerate([(0, 0, 0), (83, 83, 3), (41, 2, 1)], start=1):

@@ -114,6 +114,7 @@ def test_a_clip_is_one_trajectory_with_zero_reward_after_its_end(record, length)
         assert not record.truncated[rows[:-1], env].any()
 
 
+@pytest.mark.medium
 @given(record=records())
 def test_a_clip_knows_the_env_step_of_its_episode(record):
     horizon, envs = record.valid.shape

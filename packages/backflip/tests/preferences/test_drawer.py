@@ -96,6 +96,7 @@ def test_a_missing_film_of_an_open_query_is_drawn_again(tmp_path, drawer, store)
     assert {path.name: path.read_bytes() for path in (tmp_path / FILMS).iterdir()} == before
 
 
+@pytest.mark.medium
 def test_a_film_that_is_drawn_differently_replaces_the_missing_one(tmp_path, drawer, store):
     query = ask(store, drawer, 40, 60)
     other = drawer.films(dot_clip(100))

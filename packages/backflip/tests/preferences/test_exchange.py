@@ -374,6 +374,7 @@ def test_invalid_values_are_refused(store, tmp_path, lines, change, column, matc
     refused(store, tmp_path / "y.csv", as_csv(bad), 3, f"`{column}`", match)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("change", "column"),
     [
@@ -430,6 +431,7 @@ def test_errors_name_the_first_line_of_a_row(store, tmp_path, lines):
     refused(store, tmp_path / "y.csv", as_csv(rows), 5, "`answer`", "got `maybe`")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("text", "column", "match"),
     [

@@ -52,6 +52,7 @@ OPENERS = (
 )
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["symbolic link", "dangling link", "hard link", "pipe", "folder"])

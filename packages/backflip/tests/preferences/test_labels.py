@@ -505,6 +505,7 @@ def test_flipped_bits_in_small_tables_indexes_and_statements_hide_no_label(fille
 SET_STATEMENT = "UPDATE sqlite_schema SET sql ="
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -619,6 +620,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_committed(store):
     assert store.counts().queries == 4
 
 
+@pytest.mark.medium
 def test_a_real_limit_on_the_file_size_keeps_what_was_committed(store):
     ask(store, 3)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

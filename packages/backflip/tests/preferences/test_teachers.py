@@ -48,6 +48,7 @@ def within_chance(share, expected):
     return abs(share - expected) <= 5 * np.sqrt(expected * (1 - expected) / DRAWS)
 
 
+@pytest.mark.medium
 @given(left=REWARDS, right=REWARDS, seed=st.integers(0, 100))
 def test_the_oracle_compares_true_returns(left, right, seed):
     difference = float(left.sum() - right.sum())
@@ -133,6 +134,7 @@ def test_neither_ties_nor_skips_are_undone_by_mistakes():
     assert ask(teacher, rewards(-6), rewards(-9)) == "skip"
 
 
+@pytest.mark.medium
 @given(left=REWARDS, right=REWARDS, myopia=st.sampled_from([0.0, 0.1, 0.5, 0.9]))
 def test_a_myopic_teacher_discounts_earlier_steps(left, right, myopia):
     seen = [sum((1 - myopia) ** (4 - t) * float(x[t]) for t in range(5)) for x in (left, right)]

@@ -264,6 +264,7 @@ def test_a_broken_reward_model_fails_the_suite(clause: str, method: str, broken:
         check(clause, type("Broken", (Own,), {method: broken}), VECTOR)
 
 
+@pytest.mark.medium
 def test_a_right_embedding_passes_the_suite() -> None:
     right = type("Right", (Own,), {"embed": embeds})
     assert isinstance(right(VECTOR, 0, LENGTH), EmbedsClips)

@@ -234,6 +234,7 @@ def test_numbers_far_from_zero_are_standardised_and_rounding_is_no_change(repres
     assert (moved / change).std(0)[1] < 0.5  # of a number that changes it is 1
 
 
+@pytest.mark.medium
 def test_a_vector_is_standardised():
     batch = batch_of(vector(3), 500)
     before, after, encoder = seen_of(vector(3), batch)
@@ -320,6 +321,7 @@ def test_pixels_that_never_change_do_not_matter():
     assert np.abs(np.asarray(module.encode(encoder, moved) - z)).max() < 0.5
 
 
+@pytest.mark.medium
 @given(side=st.integers(21, 300))
 def test_resize_weights_cover_each_pixel_and_sum_to_one(side):
     weights = inputs.resize_matrix(side)
@@ -330,6 +332,7 @@ def test_resize_weights_cover_each_pixel_and_sum_to_one(side):
     np.testing.assert_allclose(weights, weights[::-1, ::-1], atol=1e-6)
 
 
+@pytest.mark.medium
 def test_resizing_keeps_grey_levels_and_positions():
     spec = pixels(stack=1, side=84)
     grey = np.full((1, 84, 84, 1), 51, np.uint8)

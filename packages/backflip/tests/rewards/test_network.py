@@ -137,6 +137,7 @@ def test_a_bootstrap_sample_leaves_out_1_over_e_and_never_draws_padding():
     assert (bare == 0).mean() == pytest.approx((1 - 1 / 50) ** 50, abs=0.01)  # near 1/e
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("training", "validation", "expected"),
     [

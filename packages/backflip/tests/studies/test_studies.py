@@ -140,6 +140,7 @@ def test_two_environments_that_want_different_values_need_one_parameter_tuned():
     assert found.names[1] == ("a",)
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("name", sorted(algorithms()))
 def test_every_hyper_parameter_moves_within_its_bounds(name):
     entry = entry_of(name)

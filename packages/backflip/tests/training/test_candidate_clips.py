@@ -68,6 +68,7 @@ def test_early_clips_differ_and_there_are_as_many_as_asked():
     assert len(uniform_in_log(np.random.default_rng(0), np.arange(5), 20)) == 5
 
 
+@pytest.mark.medium
 def test_early_clips_show_how_episodes_begin():
     """A second episode begins at 200."""
     record = hanging(envs=16)

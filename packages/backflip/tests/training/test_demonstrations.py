@@ -120,6 +120,7 @@ def test_other_kinds_of_demonstrations_are_refused(wrong: Any) -> None:
         checked_sources(wrong)
 
 
+@pytest.mark.medium
 def test_demonstrations_without_queries_are_refused(shown: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="leave out --demonstrations"):
         backflip.teach(

@@ -46,6 +46,7 @@ def same(one: Any, other: Any) -> bool:
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
+@pytest.mark.medium
 def test_seeds_explore_while_their_labels_say_nothing() -> None:
     driver, _ = started("a2c")
     assert exploring_of(driver, before_labels=False).now == [False] * 3
@@ -58,6 +59,7 @@ def test_seeds_explore_while_their_labels_say_nothing() -> None:
     assert exploring.now == [False, True, True]
 
 
+@pytest.mark.medium
 def test_networks_of_seeds_that_have_ended_exploring_begin_again_and_the_replay_stays() -> None:
     driver, learners = started("dqn")
     exploring = exploring_of(driver)
@@ -74,6 +76,7 @@ def test_networks_of_seeds_that_have_ended_exploring_begin_again_and_the_replay_
         assert exploring.restarted(learners, before) is learners
 
 
+@pytest.mark.medium
 def test_schedules_go_on_when_exploring_ends() -> None:
     """Random actions of DQN are over when its labels arrive."""
     driver, learners = started("dqn")
@@ -85,6 +88,7 @@ def test_schedules_go_on_when_exploring_ends() -> None:
     assert same(row_of(found.algorithm, 0)._replace(updates=0), driver.algorithm.init(3))
 
 
+@pytest.mark.medium
 def test_on_policy_networks_go_on() -> None:
     driver, learners = started("a2c")
     exploring = exploring_of(driver)

@@ -178,6 +178,7 @@ def stored(path: Path, answers: list[tuple[Forecast, str]]) -> LabelStore:
 SURE = Forecast(LEFT, 0.95, 0.9, 1.0, 1.0)
 
 
+@pytest.mark.medium
 def test_an_alarm_is_said_and_recorded_once(tmp_path: Path) -> None:
     said: list[str] = []
     with (

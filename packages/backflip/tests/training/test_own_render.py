@@ -75,6 +75,7 @@ def check_pictures(record: Transition) -> None:
         assert place(frame) == record.obs[at][0]
 
 
+@pytest.mark.medium
 def test_a_record_has_pictures_of_whole_environments() -> None:
     there = driver_of("Square")
     record = there.random_record([3, 4], envs=5, env_steps=20, repeat=0.5, pictures=50)

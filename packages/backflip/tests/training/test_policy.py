@@ -110,6 +110,7 @@ def test_no_numbers_and_no_observations_are_refused() -> None:
         policy.act(np.zeros((0, 4)))
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("env_id", "cells"), [("Taxi-v4", 500), ("FrozenLake-v1", 16)])
 def test_policies_act_on_discrete_observations_of_gymnasium(env_id: str, cells: int) -> None:
     """The second trains in JAX. Both look actions up in a table, so actions must be hashable."""

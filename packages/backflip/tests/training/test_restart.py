@@ -117,6 +117,7 @@ def raised(x: Any) -> Any:
     return x + 1 if np.issubdtype(x.dtype, np.floating) else x
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("algorithm", names())
 def test_all_networks_keep_a_share(algorithm: str) -> None:
     env = "CartPole-v1" if entry_of(algorithm).name in ("dqn", "discrete_sac") else "Pendulum-v1"

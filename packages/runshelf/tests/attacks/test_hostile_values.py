@@ -206,6 +206,7 @@ def test_a_number_of_records_that_cannot_be_is_refused(
     tried(1, "columns that claim memory")
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("field", ["last", "min", "max", "mean", "n"])
 def test_a_hostile_summary_is_computed_again(tmp_path: Path, field: str, tried: Tried) -> None:
     run = done(tmp_path, points=20, curves={"loss": lambda x: x})

@@ -145,6 +145,7 @@ def test_a_command_may_name_its_seeds_itself(project, capsys):
     assert found[0]["scores"] == [13.0, 14.0], found
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

@@ -83,6 +83,7 @@ def test_runs_are_listed_newest_first_with_the_requested_columns(
     assert "does it learn?" in lines[1]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("line", "found"),
     [
@@ -369,6 +370,7 @@ def test_rm_refuses_a_running_run(home: Path, screen: Screen) -> None:
         assert f"run {writer.run.short} is running: stop it first" in screen.err
 
 
+@pytest.mark.medium
 def test_gc_changes_nothing_without_yes(home: Path, screen: Screen) -> None:
     screen("rm", "run1")
     text = screen("gc", "--trash", "0")

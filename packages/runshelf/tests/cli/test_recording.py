@@ -58,6 +58,7 @@ def spend(home, **end):
     return writer.run
 
 
+@pytest.mark.medium
 def test_the_weekly_budget_is_set_shown_and_removed(tmp_path, capsys):
     run = spend(tmp_path)
     text = (run.folder / "events.jsonl").read_text().splitlines()

@@ -159,6 +159,7 @@ def test_a_table_with_a_column_of_seeds(tmp_path: Path, compare: Shell) -> None:
     assert [seed["value"] for seed in env["groups"][0]["seeds"]] == [0.5, 1.5, 2.5, 3.5]
 
 
+@pytest.mark.medium
 def test_logs_that_cannot_be_read(tmp_path: Path, compare: Shell) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
@@ -174,6 +175,7 @@ def test_logs_that_cannot_be_read(tmp_path: Path, compare: Shell) -> None:
     assert [seed["value"] for seed in env["groups"][0]["seeds"]] == [8.0]
 
 
+@pytest.mark.medium
 def test_episodes_never_pass_for_runs(tmp_path: Path, compare: Shell) -> None:
     make_group(tmp_path, "a group", [10.0], points=500)
     make_group(tmp_path, "b group", [1.0], points=500)
@@ -184,6 +186,7 @@ def test_episodes_never_pass_for_runs(tmp_path: Path, compare: Shell) -> None:
     assert env["groups"][0]["mean"]["low"] is None
 
 
+@pytest.mark.medium
 def test_few_seeds_can_show_nothing(tmp_path: Path, compare: Shell) -> None:
     make_group(tmp_path, "a group", [10.0, 11.0, 12.0])
     make_group(tmp_path, "b group", [1.0, 2.0, 3.0])
@@ -212,6 +215,7 @@ def test_failures_count_and_are_said(tmp_path: Path, compare: Shell) -> None:
     assert "seed 9 (infinite in the final window)" in said
 
 
+@pytest.mark.medium
 def test_a_nan_at_the_end_is_a_failure(tmp_path: Path, compare: Shell) -> None:
     make_group(tmp_path, "a group", [1.0, 2.0, math.nan], metric="score")
     make_group(tmp_path, "b group", [3.0, 4.0, 5.0], metric="score")
@@ -416,6 +420,7 @@ def test_every_format_has_the_same_numbers(tmp_path: Path, compare: Shell) -> No
     assert 'class="failed"' in html
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(("points", "drawn"), [(1, False), (20, True)])
 def test_curves_and_areas_are_shown_where_a_seed_has_several_values(
     tmp_path: Path, compare: Shell, points: int, drawn: bool

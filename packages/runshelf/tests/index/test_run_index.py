@@ -680,6 +680,7 @@ def test_threads_share_one_index(home: Path) -> None:
     assert errors == []
 
 
+@pytest.mark.medium
 def test_on_a_full_disk_the_index_moves_to_the_cache(home: Path, cache: Path) -> None:
     make_run(home, 1)
     with open_index(home) as index:

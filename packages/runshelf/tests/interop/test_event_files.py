@@ -99,6 +99,7 @@ def test_a_number_beyond_32_bits_is_infinite(tmp_path):
     assert events == [math.inf, -math.inf]
 
 
+@pytest.mark.medium
 def test_a_file_cut_anywhere_is_read_up_to_the_cut(tmp_path):
     records = [scalar_event(1.0, n, [("loss", n / 2)]) for n in range(3)]
     whole = b"".join(records)

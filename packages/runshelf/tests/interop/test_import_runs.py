@@ -117,6 +117,7 @@ def test_monitors_below_the_folder_of_a_progress_csv_belong_to_it(tmp_path: Path
     assert run.manifest["imported"]["files"] == ["monitors/monitor.csv", "progress.csv"]
 
 
+@pytest.mark.medium
 def test_neighbouring_folders_of_different_trainings_are_different_runs(tmp_path: Path) -> None:
     Training(1).progress(tmp_path / "logs" / "a")
     Training(2).monitors(tmp_path / "logs" / "b")
@@ -274,6 +275,7 @@ def groups_of(home: Path, *columns: str):
         return {row.group: row for row in index.groups(columns=columns).rows}
 
 
+@pytest.mark.medium
 def test_trainings_group_by_the_settings_in_their_files(tmp_path: Path) -> None:
     for seed, rate in ((1, 0.1), (2, 0.1), (3, 0.2)):
         name = f"CartPole-v1__ppo__{seed}__160000000{seed}"
@@ -286,6 +288,7 @@ def test_trainings_group_by_the_settings_in_their_files(tmp_path: Path) -> None:
     assert found[1].values["charts/episodic_return"] == 2.0
 
 
+@pytest.mark.medium
 def test_trainings_without_settings_are_groups_of_their_own(tmp_path: Path) -> None:
     for n in (1, 2):
         Training(n).events(tmp_path / "logs" / f"PPO_{n}")
@@ -295,6 +298,7 @@ def test_trainings_without_settings_are_groups_of_their_own(tmp_path: Path) -> N
     assert [row.n for row in groups_of(tmp_path / "home").values()] == [1, 1, 1, 1]
 
 
+@pytest.mark.medium
 def test_a_given_group_pools(tmp_path: Path) -> None:
     for n in (1, 2):
         Training(n).events(tmp_path / "logs" / f"PPO_{n}")
@@ -302,6 +306,7 @@ def test_a_given_group_pools(tmp_path: Path) -> None:
     assert [(name, row.n) for name, row in groups_of(tmp_path / "home").items()] == [("ours", 2)]
 
 
+@pytest.mark.medium
 def test_a_folder_that_is_imported_from_above_is_the_same_sample(tmp_path: Path) -> None:
     training = Training(1)
     training.events(tmp_path / "logs" / "tb" / "PPO_1")

@@ -53,6 +53,7 @@ def test_a_file_that_is_still_written_is_read_up_to_there(tmp_path: Path) -> Non
         assert "torn" in log.damage.first
 
 
+@pytest.mark.medium
 def test_a_damaged_record_costs_the_rest_of_its_block(tmp_path: Path) -> None:
     path = wandb_file(tmp_path / "r.wandb", rows(3000))
     data = bytearray(path.read_bytes())

@@ -166,6 +166,7 @@ def test_runs_carry_name_and_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "registered" not in find_run(tmp_path, "latest").manifest
 
 
+@pytest.mark.medium
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(values_of(registration(n=20))))

@@ -123,6 +123,7 @@ def test_a_snapshot_is_written_read_and_restored(home, tree):
         materialise(home, home / "runs" / "R", target)
 
 
+@pytest.mark.medium
 def test_submodules_and_nested_repositories_are_included(home, tree, tmp_path):
     other = tmp_path / "other"
     write(other / "of-submodule")
@@ -251,6 +252,7 @@ def test_pipes_and_unreadable_files_do_not_block(home, tree):
     assert left(snapshot_of(home, tree)) == {"kept": "not a file, link or folder"}
 
 
+@pytest.mark.medium
 def test_a_changing_file_is_named_by_its_stored_bytes(home, tmp_path):
     path, over = tmp_path / "log", threading.Event()
     path.write_bytes(b"0" * 3_000_000)
@@ -414,6 +416,7 @@ def test_a_damaged_list_raises_one_line(home, text):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.medium
 @pytest.mark.attack
 def test_a_huge_list_or_a_linked_list_is_refused(home, tmp_path):
     path = home / "runs" / "R" / "code.json"

@@ -126,6 +126,7 @@ def growing(plan: SequentialPlan, scores: np.ndarray) -> list[SequentialState]:
     return [decide(plan, groups(scores[:, :many])) for many in range(1, plan.most_runs + 1)]
 
 
+@pytest.mark.medium
 def test_decisions_do_not_change_when_later_runs_are_added() -> None:
     rng = np.random.default_rng(4)
     plan = SequentialPlan(looks=4, runs_per_look=4)

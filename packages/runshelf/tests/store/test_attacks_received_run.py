@@ -249,6 +249,7 @@ def test_no_value_of_a_run_leads_out_of_its_folder(tmp_path: Path, seed: str) ->
     assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(run)} == before
 
 
+@pytest.mark.medium
 def test_a_run_opens_through_a_link_that_the_user_gives(received: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(received, home)

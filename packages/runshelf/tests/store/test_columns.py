@@ -339,6 +339,7 @@ def test_reading_is_the_same_after_compacting(tmp_path):
     assert same(after, before)
 
 
+@pytest.mark.medium
 def test_rare_keys_stay_lines(tmp_path):
     lines_of(tmp_path, "x", *({f"m{n}": n, "step": n} for n in range(300)), *rows(40))
     before = read_metrics(tmp_path)

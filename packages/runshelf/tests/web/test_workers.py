@@ -195,6 +195,7 @@ def test_what_is_large(tmp_path: Path) -> None:
         assert are_large(outlines_of(index, [("group", "two halves")]))
 
 
+@pytest.mark.medium
 def test_the_index_keeps_the_first_seeds_of_a_run(tmp_path: Path) -> None:
     """Pages with such a run stay fast. Its chart draws as many seeds."""
     folder = make_run(tmp_path, 1)

@@ -89,6 +89,7 @@ def test_nan_of_a_loss_but_not_of_a_mean_of_no_episodes(tmp_path: Path) -> None:
     writer.close()
 
 
+@pytest.mark.medium
 def test_a_stall_is_told_once_each_time(tmp_path: Path) -> None:
     writer = begin(tmp_path)
     write(writer.folder, {"loss": 1.0})
@@ -213,6 +214,7 @@ def test_a_webhook_gets_the_text(tmp_path: Path) -> None:
     assert hook.messages == [{"text": "one\ntwo", "content": "one\ntwo"}]
 
 
+@pytest.mark.medium
 def test_a_webhook_that_hangs_or_drips_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "SECONDS", 5.0)
     monkeypatch.setattr(channels, "DEADLINE", 0.3)

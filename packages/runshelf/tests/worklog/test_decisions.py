@@ -214,6 +214,7 @@ def test_a_registration_is_open_when_all_groups_have_their_seeds(tmp_path: Path)
     assert kinds(tmp_path) == []
 
 
+@pytest.mark.medium
 def test_runs_of_another_version_or_of_no_registration_do_not_complete_it(tmp_path: Path) -> None:
     first = register(tmp_path, "rates", REGISTERED)
     seeds_of(tmp_path, 0.1, 2, registered=first.carried())

@@ -45,6 +45,7 @@ def test_limits_and_nan_of_a_csv_file(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(alerts(capsys, tmp_path, str(folder), *rule)) == 1  # another training
 
 
+@pytest.mark.medium
 def test_a_stall_is_that_of_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logdir(tmp_path / "tb", (1, "losses/value_loss", 2.0))
     (file,) = (tmp_path / "tb").iterdir()
@@ -102,6 +103,7 @@ def test_bad_input_is_one_line(
     assert says in err
 
 
+@pytest.mark.medium
 def test_runs_and_logs_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = done(tmp_path, points=2)
     (tmp_path / "progress.csv").write_text(HEAD + "1,2,3e6\n")

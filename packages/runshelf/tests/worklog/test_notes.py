@@ -38,6 +38,7 @@ EVIL = [
 ]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("text", EVIL)
 def test_any_text_is_read_as_written_and_forges_no_note(tmp_path: Path, text: str) -> None:
     write_note(tmp_path, "ideas", "before")
@@ -167,6 +168,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert outside.read_text() == "mine\n"
 
 
+@pytest.mark.medium
 def test_what_is_open(tmp_path: Path) -> None:
     puzzle = write_note(tmp_path, "confusions", "why is the entropy flat?")
     other = write_note(tmp_path, "confusions", "and the loss?")

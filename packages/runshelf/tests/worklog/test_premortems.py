@@ -134,6 +134,7 @@ def test_outcomes_of_late_forecasts_do_not_count(
     assert said.startswith("no forecast counts yet")
 
 
+@pytest.mark.medium
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def call(*words: str, status: int = 0) -> str:
         assert main(["premortem", "--home", str(tmp_path), *words]) == status

@@ -76,6 +76,7 @@ def test_equals_gymnasium_bit_for_bit_over_long_runs(name: str) -> None:
     assert_equal(name, 1_001, [7, 8, 9])
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("autoreset", ["next_step", "same_step"])
 @pytest.mark.parametrize(
     ("name", "limit", "ends_by", "env_steps"),
@@ -136,6 +137,7 @@ def test_spec_says_whether_states_terminate(name: str) -> None:
     assert make_host("Hopper-v5").spec.terminates
 
 
+@pytest.mark.medium
 def test_arguments_or_the_prefix_select_gymnasiums_own() -> None:
     """All three have equal results, because the argument has its default value."""
     plain = make_host("Hopper-v5", {"max_episode_steps": 9}, ROWS)
@@ -197,6 +199,7 @@ def test_fixed_horizon_ends_only_by_the_time_limit(name: str) -> None:
     assert [t for t, step in enumerate(steps) if step.truncated.all()] == [49, 100]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("name", "penalty"), [("Hopper-v5", 1), ("Walker2d-v5", 1), ("Ant-v5", 1), ("Humanoid-v5", 5)]
 )

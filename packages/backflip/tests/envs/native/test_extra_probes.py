@@ -76,6 +76,7 @@ def test_memory_rewards_the_coin_shown_two_steps_before(last: int) -> None:
     assert coins == {-1, 1}
 
 
+@pytest.mark.medium
 def test_stack_of_three_shows_the_coin_in_the_third_step() -> None:
     env: Any = make_native("probe:memory", {"stack": 3})
     rows = episode(env, [0, 0, 0], KEYS[0])

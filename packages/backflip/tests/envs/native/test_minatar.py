@@ -180,6 +180,7 @@ def test_time_limit_can_be_set() -> None:
     assert flags == [False, True]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", [Breakout, Freeway])
 def test_initial_states_and_traffic_are_uniform(kind: type[MinAtar]) -> None:
     keys = jax.random.split(jax.random.key(0), 4000)

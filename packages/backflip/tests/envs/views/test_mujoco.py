@@ -105,6 +105,7 @@ def test_movie_has_the_simulators_time() -> None:
     assert movie.frames[7:].mean() < 0.6 * movie.frames[6].mean()
 
 
+@pytest.mark.medium
 def test_clips_without_scenes_are_drawn_as_bars() -> None:
     """No process is started for them."""
     there = view(HOPPER)

@@ -48,6 +48,7 @@ def rotations() -> list[Float[np.ndarray, "3 3"]]:
     return [np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(5)]
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize("kind", [SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, PLANE])
 def test_reaches_as_far_as_the_shape_in_every_direction(kind: int) -> None:
     for rotation in rotations():

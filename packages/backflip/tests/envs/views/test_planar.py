@@ -172,6 +172,7 @@ def chain(folder: Path, slide: str, ground: str = "") -> PlanarView | None:
     return planar_view(make_host(PENDULUM, {}, 1).spec, PENDULUM, {"xml_file": str(xml)})
 
 
+@pytest.mark.medium
 @pytest.mark.parametrize(
     ("slide", "follows"),
     [
@@ -200,6 +201,7 @@ def test_clips_without_scenes_are_drawn_as_bars() -> None:
     assert view_for(there, standing(HOPPER)[None]) is there
 
 
+@pytest.mark.medium
 def test_scene_of_another_model_is_refused() -> None:
     with pytest.raises(UserFacingError, match="has 5 numbers, but its model has 4"):
         view(PENDULUM).draw(np.zeros((1, 5)))
