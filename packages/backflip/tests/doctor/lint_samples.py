@@ -883,7 +883,7 @@ import torch
 import torch.nn.functional as F
 def update(net, optimizer, obs, action, reward, nobs, gamma):
     target = reward + gamma * net(nobs).max(1)[0]  # here
-    loss = F.mse_loss(net(obs).gather(1, action), target)
+    loss = F.mse_loss(net(obs).gather(1, action).squeeze(1), target)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -1209,6 +1209,18 @@ def learn(judge, batch, discount):
 """,
     ],
     "L06": [
+        """
+import torch
+
+class Learner:
+    def loss(self, batch):
+        s, a, r, s2, term = batch
+        q_sa = self.online(s).gather(1, a)
+        with torch.no_grad():
+            best = self.frozen(s2).max(1)[0]
+            y = r + 0.99 * (1.0 - term) * best
+        return (q_sa - y).pow(2).mean()  # here
+""",
         """
 import flax.linen as nn
 import jax
@@ -2963,6 +2975,17 @@ model = RecurrentPPO("MlpLstmPolicy", env, **hp)  # here
     ],
     "L14": [
         """
+import numpy as np
+
+class Replay:
+    def __init__(self, size):
+        self.r, self.count = np.zeros(size, np.float32), 0
+
+    def rewards(self, idx):
+        seen = self.r[: self.count]
+        return (self.r[idx] - seen.mean()) / (seen.std() + 1e-6)  # here
+""",
+        """
 class Spread:
     def see(self, x):
         gap = x - self.middle
@@ -3346,6 +3369,31 @@ def made():
 """,
     ],
     "L17": [
+        """
+import gymnasium as gym
+import numpy as np
+
+def crop(frame):
+    return frame[35:195][::2, ::2, 0]
+
+class Motion:
+    def __init__(self):
+        self.prev = None
+
+    def reset(self):
+        self.prev = None
+
+    def __call__(self, frame):
+        cur = crop(frame)
+        delta = cur - self.prev if self.prev is not None else np.zeros_like(cur)  # here
+        self.prev = cur
+        return delta
+
+env = gym.make("ALE/Pong-v5")
+motion = Motion()
+frame, _ = env.reset(seed=1)
+x = motion(frame)
+""",
         """
 import gymnasium as gym
 import numpy as np
@@ -3821,6 +3869,14 @@ def train(state):
     ],
     "L20": [
         """
+import optax
+
+STEP_SIZE = 0.995
+
+def follow(params, targets):
+    return optax.incremental_update(params, targets, STEP_SIZE)  # here
+""",
+        """
 from stable_baselines3 import SAC, TD3
 
 class Setup:
@@ -4083,6 +4139,20 @@ def to_go(gains, discount):
 """,
     ],
     "L22": [
+        """
+from dataclasses import dataclass
+
+import gymnasium as gym
+from gymnasium.wrappers import NormalizeReward
+
+@dataclass(frozen=True)
+class Settings:
+    env_id: str = "HalfCheetah-v5"
+    discount: float = 0.95
+
+def build(cfg):
+    return NormalizeReward(gym.make(cfg.env_id), gamma=0.99)  # here
+""",
         """
 import yaml
 from stable_baselines3 import PPO
@@ -6199,7 +6269,7 @@ def update(q_net, opt, s, r, next_s, gamma):
 import torch
 import torch.nn.functional as F
 def update(q_net, target_net, opt, s, a, r, s2, gamma):
-    q = q_net(s).gather(1, a)
+    q = q_net(s).gather(1, a).squeeze(1)
     loss = F.mse_loss(q, r + gamma * target_net(s2).max(1).values)
     loss += F.mse_loss(q, (r + gamma * q_net(s2).max(1).values).detach())
     error = r + gamma * q_net(s2).max(1).values - q
@@ -6398,6 +6468,37 @@ def learn(judge, batch, discount):
     ],
     "L06": [
         """
+import numpy as np
+import torch
+from torch import nn
+
+class Ring:
+    def __init__(self, n):
+        self.d = dict(s=np.zeros((n, 3), "f4"), r=np.zeros((n, 1), "f4"), term=np.zeros((n, 1), "f4"))
+
+    def sample(self, rng, b):
+        i = rng.integers(0, 100, b)
+        return {k: torch.from_numpy(v[i]) for k, v in self.d.items()}
+
+critic = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 1))
+b = Ring(100).sample(np.random.default_rng(0), 32)
+with torch.no_grad():
+    y = b["r"] + 0.99 * (1 - b["term"]) * critic(b["s"])
+loss = (critic(b["s"]) - y).pow(2).mean()
+""",
+        """
+import torch
+
+class Learner:
+    def loss(self, batch):
+        s, a, r, s2, term = batch
+        q_sa = self.online(s).gather(1, a)
+        with torch.no_grad():
+            best = self.frozen(s2).max(1, keepdim=True)[0]
+            y = r + 0.99 * (1.0 - term) * best
+        return (q_sa - y).pow(2).mean()
+""",
+        """
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -6430,7 +6531,7 @@ def loss(q, target_q, s, a, r, after, ends, gamma):
     b = torch.tensor(a).unsqueeze(1)
     y = r + gamma * (1 - ends) * target_q(after).max(1)[0].detach()
     one = torch.nn.functional.mse_loss(q(s).gather(1, b).squeeze(1), y)
-    return one + torch.nn.functional.mse_loss(q(s).gather(1, a), y)
+    return one + torch.nn.functional.mse_loss(q(s).gather(1, a).squeeze(1), y)
 """,
         """
 import torch.nn.functional as F
@@ -8092,6 +8193,17 @@ PPO("MlpPolicy", make_vec_env("A-v0", n_envs=8), 3e-4, 128, 256)
     ],
     "L14": [
         """
+import numpy as np
+
+class Replay:
+    def __init__(self, size):
+        self.r, self.count = np.zeros(size, np.float32), 0
+
+    def rewards(self, idx):
+        seen = self.r[: self.count]
+        return (self.r[idx]) / (seen.std() + 1e-6)
+""",
+        """
 import gymnasium as gym
 
 class Tracker:
@@ -8449,6 +8561,31 @@ def made():
 """,
     ],
     "L17": [
+        """
+import gymnasium as gym
+import numpy as np
+
+def crop(frame):
+    return frame[35:195][::2, ::2, 0].astype(np.float32)
+
+class Motion:
+    def __init__(self):
+        self.prev = None
+
+    def reset(self):
+        self.prev = None
+
+    def __call__(self, frame):
+        cur = crop(frame)
+        delta = cur - self.prev if self.prev is not None else np.zeros_like(cur)
+        self.prev = cur
+        return delta
+
+env = gym.make("ALE/Pong-v5")
+motion = Motion()
+frame, _ = env.reset(seed=1)
+x = motion(frame)
+""",
         """
 import gymnasium as gym
 import numpy as np
@@ -8957,6 +9094,14 @@ def go(state, n):
     ],
     "L20": [
         """
+import optax
+
+STEP_SIZE = 0.005
+
+def follow(params, targets):
+    return optax.incremental_update(params, targets, STEP_SIZE)
+""",
+        """
 import torch
 
 class Lerner:
@@ -9262,6 +9407,20 @@ def to_go(gains, discount):
 """,
     ],
     "L22": [
+        """
+from dataclasses import dataclass
+
+import gymnasium as gym
+from gymnasium.wrappers import NormalizeReward
+
+@dataclass(frozen=True)
+class Settings:
+    env_id: str = "HalfCheetah-v5"
+    discount: float = 0.95
+
+def build(cfg):
+    return NormalizeReward(gym.make(cfg.env_id), gamma=0.95)
+""",
         """
 import yaml
 from stable_baselines3 import PPO
@@ -9903,7 +10062,7 @@ def update(q_net, target_net, obs, next_obs, actions, reward, gamma):
     with torch.no_grad():
         best = q_net(obs).max(1)[0]
         target = reward + gamma * target_net(next_obs).max(1)[0]
-    taken = q_net(obs).gather(1, actions)
+    taken = q_net(obs).gather(1, actions).squeeze(1)
     diagnostic = F.mse_loss(best, target)
     return F.mse_loss(taken, target)
 def distil(value_net, q_net, obs):

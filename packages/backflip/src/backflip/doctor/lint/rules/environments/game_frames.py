@@ -45,7 +45,7 @@ def _plays_games(source: Source) -> bool:
     """Return whether all environments are games with pictures, and none is the program's own."""
     made = [text_of(source, one.args[0]) for one in source.calls_of.get("make", ()) if one.args]
     own = {getattr(scope, "name", "") for scope in source.scopes}
-    return bool(made) and all(map(GAMES.search, made)) and not own & set(SIZES)
+    return bool(made) and all(map(GAMES.search, made)) and "step" not in own
 
 
 class _Frames:

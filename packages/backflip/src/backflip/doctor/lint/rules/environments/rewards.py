@@ -63,7 +63,11 @@ def _shifted_rewards(source: Source) -> Iterator[Hit]:
                 continue
             if free & set(map(written, names)):
                 continue
-            shifted = _is_mean_of(mean, written(left)) or _is_standardised(source, node, mean)
+            shifted = (
+                _is_mean_of(mean, written(left))
+                or _is_mean_of_store(scope, left, mean)
+                or _is_standardised(source, node, mean)
+            )
             if shifted and _is_learned_from(source, scope, node):
                 yield Hit(node, "the mean is subtracted from rewards")
 
@@ -87,6 +91,19 @@ def _is_mean_of(call: ast.expr, name: str) -> bool:
         return False
     own = written(call.func.value) if isinstance(call.func, ast.Attribute) else ""
     return last_word(call.func) == "mean" and name in (own, *map(written, call.args))
+
+
+def _is_mean_of_store(scope: Scope, left: ast.expr, mean: ast.expr) -> bool:
+    """Return whether rows of a store are centred by the mean of its rows: `r[i] - r[:n].mean()`."""
+    match left, mean:
+        case ast.Subscript(value=store), ast.Call(func=ast.Attribute(value=of, attr="mean")):
+            rows = [of, *origins(scope, of)]
+            return any(
+                isinstance(one, ast.Subscript) and written(one.value) == written(store) != ""
+                for one in rows
+            )
+        case _:
+            return False
 
 
 def _is_about_preferences(source: Source) -> bool:

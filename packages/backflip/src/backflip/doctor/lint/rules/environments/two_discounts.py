@@ -57,7 +57,8 @@ def _learned_discount(source: Source, model: ast.Call | None, given: ast.expr | 
         if found is None and given_by_name is None:
             return ""
         return _as_text(source, given_by_name or (found or {}).get("gamma"))
-    option = settings(source).get("gamma") or _constant(source)
+    chosen = settings(source)
+    option = chosen.get("gamma") or chosen.get("discount") or _constant(source)
     is_number = given is None or isinstance(given, ast.Constant)
     return _as_text(source, option) if is_number and number(option) is not None else ""
 

@@ -231,7 +231,8 @@ def _gathers_one(call: ast.Call, shapes: Shapes) -> bool:
     index = argument(call, "index", 2 if of_torch else 1)
     if number(dim) not in (1, -1) or index is None:
         return False
-    return _is_unsqueezed(index) or written(index) in shapes.indices
+    of_rows = number(dim) == 1 and isinstance(index, ast.Name)  # the index must have two axes, too
+    return of_rows or _is_unsqueezed(index) or written(index) in shapes.indices
 
 
 def _is_unsqueezed(node: ast.expr) -> bool:

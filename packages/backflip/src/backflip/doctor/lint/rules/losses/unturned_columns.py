@@ -94,6 +94,9 @@ def _turns_by_call(source: Source, call: ast.Call) -> bool:
     if last in SIZED:
         return numbers[-1:] == [1] or numbers in ([-1], [])
     if last in FILLED:
+        shape = call.args[0] if call.args else None
+        if isinstance(shape, ast.Tuple | ast.List):
+            numbers = [number(one) for one in shape.elts]
         return len(numbers) > 1 and numbers[-1] == 1
     if last == "flatten" and number(argument(call, "start_dim", 0)) == 1:
         return False

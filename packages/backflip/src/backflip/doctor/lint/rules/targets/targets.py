@@ -12,6 +12,7 @@ from backflip.doctor.lint.rule import Hit, Rule
 from backflip.doctor.lint.source import (
     FUNCTIONS,
     Source,
+    argument,
     assignments,
     has_word,
     last_word,
@@ -155,7 +156,10 @@ def _replaces_the_target(source: Source, call: ast.Call, known: dict[str, float]
                 mixed, known, _named([one.arg for one in of.args], list(map(ast.unparse, trees)))
             )
         case ast.Attribute(attr="incremental_update"), [new, old, *_]:
-            return _is_target(new, stands_for) and not _is_target(old, stands_for)
+            size = argument(call, "step_size", 2)
+            share = None if size is None else _share(size, known)
+            is_whole = share is not None and 1 - SMALL <= share < 1
+            return is_whole or (_is_target(new, stands_for) and not _is_target(old, stands_for))
         case _:
             return False
 
