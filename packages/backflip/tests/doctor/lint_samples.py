@@ -6474,7 +6474,8 @@ from torch import nn
 
 class Ring:
     def __init__(self, n):
-        self.d = dict(s=np.zeros((n, 3), "f4"), r=np.zeros((n, 1), "f4"), term=np.zeros((n, 1), "f4"))
+        self.d = dict(s=np.zeros((n, 3), "f4"), r=np.zeros((n, 1), "f4"))
+        self.d["term"] = np.zeros((n, 1), "f4")
 
     def sample(self, rng, b):
         i = rng.integers(0, 100, b)
