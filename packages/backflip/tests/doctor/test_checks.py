@@ -385,6 +385,11 @@ def test_worse_than_random_counts_over_half_of_a_budget_that_is_long_enough():
     for scale, is_checked in ((0.4 * needed, False), (0.6 * needed, True)):
         x = {name: one._replace(x=one.x * scale / X[-1]) for name, one in low.signals.items()}
         assert (run_check(check, replace(low, signals=x, planned=scale)) is not None) == is_checked
+    of_dqn = healthy_returns()["backflip"]["CartPole-v1"]["dqn"].env_steps
+    for scale, is_checked in ((1.4 * of_dqn, False), (1.6 * of_dqn, True)):
+        x = {name: one._replace(x=one.x * scale / X[-1]) for name, one in low.signals.items()}
+        of = replace(low, signals=x, planned=scale, algorithm="dqn")
+        assert (run_check(check, of) is not None) == is_checked
     later = np.where(T > 0.9, 40.0, 10.0)
     found = run_check(check, replace(log("ppo", episode_return_mean=later), env="CartPole-v1"))
     assert found is not None

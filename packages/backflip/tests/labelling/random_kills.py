@@ -18,7 +18,7 @@ from backflip.core.checkpoint import load_arrays
 from backflip.labelling import page, page_server  # noqa: F401  (imported before the forks)
 from backflip.preferences.kept_labels import LabelHash, refuse_lost_labels
 from backflip.preferences.labels import LabelStore
-from backflip.training.teaching import loop  # noqa: F401
+from backflip.training.teaching import loop  # noqa: F401  (as above)
 from runshelf.store.finding import list_runs
 from runshelf.store.metrics import read_metrics
 from runshelf.store.run import Run, open_run
