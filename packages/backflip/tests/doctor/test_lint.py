@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from packages.backflip.tests.doctor.lint_samples import BAD, GOOD
+from packages.backflip.tests.doctor.lint_samples import MISTAKES, RIGHT, SAMPLES, Sample
 
 from backflip.cli.main import main
 from backflip.doctor.lint.files import LARGEST_FILE, lint, lint_text
@@ -27,26 +27,23 @@ def lines(text: str, rule: str = "") -> list[tuple[str, int]]:
     return [one for one in found if one[0] == rule] if rule else found
 
 
-def samples(every: dict[str, list[str]]) -> list[tuple[str, str]]:
-    return [(rule, text) for rule, texts in every.items() for text in texts]
-
-
 @pytest.mark.medium
-@pytest.mark.parametrize(("rule", "text"), samples(BAD))
-def test_a_rule_finds_its_mistake_where_it_is_and_no_other_rule_does(rule: str, text: str) -> None:
-    expected = [i for i, line in enumerate(text.splitlines(), 1) if "# here" in line]
-    assert lines(text) == [(rule, line) for line in expected]
+@pytest.mark.parametrize("sample", MISTAKES, ids=str)
+def test_a_rule_finds_its_mistake_where_it_is_and_no_other_rule_does(sample: Sample) -> None:
+    assert sample.marked, "no line has the mark `# here`"
+    assert lines(sample.text) == [(sample.rule, line) for line in sample.marked]
 
 
-@pytest.mark.parametrize(("rule", "text"), samples(GOOD))
-def test_no_rule_finds_anything_in_a_right_program(rule: str, text: str) -> None:
-    assert lines(text) == [], f"sample of {rule}"
+@pytest.mark.parametrize("sample", RIGHT, ids=str)
+def test_no_rule_finds_anything_in_a_right_program(sample: Sample) -> None:
+    assert lines(sample.text) == []
 
 
 def test_every_rule_has_samples_and_an_id_of_its_own() -> None:
     ids = [rule.id for rule in RULES]
     assert ids == [f"L{number:02}" for number in range(1, len(ids) + 1)]
-    assert set(ids) == set(BAD) == set(GOOD)
+    for samples in (MISTAKES, RIGHT):
+        assert sorted({sample.rule for sample in samples}) == ids
 
 
 @pytest.mark.slow
@@ -190,9 +187,8 @@ def test_a_pipe_is_an_error_and_is_not_opened(
 @given(st.data())
 def test_cut_and_mixed_programs_never_break_a_rule(data: st.DataObject) -> None:
     """Statements of all samples in any order: still Python, and mostly nonsense."""
-    every = [text for texts in (*BAD.values(), *GOOD.values()) for text in texts]
-    chosen = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3))
-    text = "\n".join(chosen)
+    chosen = data.draw(st.lists(st.sampled_from(SAMPLES), min_size=1, max_size=3))
+    text = "\n".join(sample.text for sample in chosen)
     assert all(one.line <= text.count("\n") + 1 for one in lint_text(PATH, text))
 
 
