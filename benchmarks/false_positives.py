@@ -89,7 +89,9 @@ def says(draw: Draw, pair: tuple[int, int], n: int, looks: int) -> bool:
         values = {
             "question": "is A better?",
             "hypotheses": [{"name": "none", "predicts": "no difference is shown"}],
-            **{"metric": METRIC, "n": n * looks, "looks": looks},
+            "metric": METRIC,
+            "n": n * looks,
+            "looks": looks,
         }
         register(home, "plan", registration_of(values))
         found = compared(home, ["--sequential", "--registered", "plan"])

@@ -29,10 +29,18 @@ async def _answer(app: Any, method: str, address: str, content: bytes) -> Answer
     path, _, query = address.partition("?")
     status, body, asked = 0, b"", False
     scope = {
-        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method},
-        **{"path": unquote(path), "raw_path": path.encode(), "query_string": query.encode()},
-        **{"headers": [], "scheme": "http", "root_path": "", "server": ("127.0.0.1", 80)},
-        **{"client": ("127.0.0.1", 1)},
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "headers": [],
+        "scheme": "http",
+        "root_path": "",
+        "server": ("127.0.0.1", 80),
+        "client": ("127.0.0.1", 1),
     }
 
     async def receive() -> dict[str, Any]:

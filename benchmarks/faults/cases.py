@@ -63,14 +63,28 @@ _ON_POLICY = (
 )
 # As `teach` trains robots on their own reward: the entropy bonus lets σ grow.
 _ROBOT = {
-    **{"num_envs": 64, "rollout_length": 64, "epochs": 8, "learning_rate_end": 1e-4},
-    **{"discount": 0.98, "entropy_coef": 0.05, "entropy_coef_end": 0.02, "hidden": (32, 32)},
+    "num_envs": 64,
+    "rollout_length": 64,
+    "epochs": 8,
+    "learning_rate_end": 1e-4,
+    "discount": 0.98,
+    "entropy_coef": 0.05,
+    "entropy_coef_end": 0.02,
+    "hidden": (32, 32),
 }
 # As `teach` trains robots with several actuators: late updates move a narrow policy far.
 _JOINTS = {
-    **{"num_envs": 32, "rollout_length": 64, "epochs": 8, "minibatches": 16},
-    **{"learning_rate": 5e-4, "learning_rate_end": 5e-5, "entropy_coef": 0.003},
-    **{"bound_mean": True, "noise_color": 0.5, "episode_steps": 250, "whole_share": 0.25},
+    "num_envs": 32,
+    "rollout_length": 64,
+    "epochs": 8,
+    "minibatches": 16,
+    "learning_rate": 5e-4,
+    "learning_rate_end": 5e-5,
+    "entropy_coef": 0.003,
+    "bound_mean": True,
+    "noise_color": 0.5,
+    "episode_steps": 250,
+    "whole_share": 0.25,
 }
 CALIBRATION = (
     *_variants(BASES[0], *_ON_POLICY, {"epochs": 3}, {"num_envs": 16}),

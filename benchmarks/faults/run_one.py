@@ -48,8 +48,11 @@ def find(name: str) -> tuple[Fault | None, Case, int]:
 
 def _learn(case: Case, settings: dict[str, Any], first: int, home: str) -> Result:
     common: dict[str, Any] = {
-        **{"seeds": SEEDS, "first_seed": first, "env_steps": case.env_steps},
-        **{"settings": settings, "home": home},
+        "seeds": SEEDS,
+        "first_seed": first,
+        "env_steps": case.env_steps,
+        "settings": settings,
+        "home": home,
     }
     if case.labels:
         return teach(case.env, algorithm=case.algorithm, labels=case.labels, **common)

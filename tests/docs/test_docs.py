@@ -29,14 +29,21 @@ COMMANDS = build_parser(PROGRAM)[1]
 ACTIONS = next(a for a in COMMANDS["labels"]._actions if isinstance(a.choices, dict)).choices
 
 FINDING = {
-    **{"runs": "runs [FILTER ...]", "show": "show RUN", "diff": "diff A B", "rm": "rm RUN ..."},
-    **{"restore": "restore [RUN ...]", "gc": "gc", "du": "du", "reindex": "reindex"},
-    **{"trust": "trust [RUN ...]", "note": "note [TEXT ...]", "now": "now", "digest": "digest"},
-    **{
-        "hours": "hours [ACTION]",
-        "premortem": "premortem [RUN]",
-        "alerts": "alerts [RUN|LOGS ...]",
-    },
+    "runs": "runs [FILTER ...]",
+    "show": "show RUN",
+    "diff": "diff A B",
+    "rm": "rm RUN ...",
+    "restore": "restore [RUN ...]",
+    "gc": "gc",
+    "du": "du",
+    "reindex": "reindex",
+    "trust": "trust [RUN ...]",
+    "note": "note [TEXT ...]",
+    "now": "now",
+    "digest": "digest",
+    "hours": "hours [ACTION]",
+    "premortem": "premortem [RUN]",
+    "alerts": "alerts [RUN|LOGS ...]",
 }
 
 

@@ -70,8 +70,14 @@ _PPO = Training(
     30_000,
     num_envs=8,
     settings={
-        **{"n_steps": 32, "batch_size": 256, "n_epochs": 20, "gamma": 0.98, "gae_lambda": 0.8},
-        **{"learning_rate": 1e-3, "clip_range": 0.2, "ent_coef": 0.0},
+        "n_steps": 32,
+        "batch_size": 256,
+        "n_epochs": 20,
+        "gamma": 0.98,
+        "gae_lambda": 0.8,
+        "learning_rate": 1e-3,
+        "clip_range": 0.2,
+        "ent_coef": 0.0,
     },
 )
 _PPO_ACROBOT = Training(
@@ -90,9 +96,16 @@ _DQN = Training(
     20_000,
     log_interval=4,
     settings={
-        **{"learning_rate": 2.3e-3, "batch_size": 64, "buffer_size": 100_000, "gamma": 0.99},
-        **{"learning_starts": 1_000, "target_update_interval": 10, "train_freq": 256},
-        **{"gradient_steps": 128, "exploration_fraction": 0.16, "exploration_final_eps": 0.04},
+        "learning_rate": 2.3e-3,
+        "batch_size": 64,
+        "buffer_size": 100_000,
+        "gamma": 0.99,
+        "learning_starts": 1_000,
+        "target_update_interval": 10,
+        "train_freq": 256,
+        "gradient_steps": 128,
+        "exploration_fraction": 0.16,
+        "exploration_final_eps": 0.04,
         "policy_kwargs": {"net_arch": [64, 64]},
     },
 )

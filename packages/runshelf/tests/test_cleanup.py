@@ -280,7 +280,9 @@ def test_disk_usage_counts_shared_code_once(home: Path) -> None:
     sizes = {sha256: object_path(home, sha256).stat().st_blocks * 512 for sha256 in (both, own)}
     assert usage.runs[0].run == ulid(2)
     assert {row.run: row.code_bytes for row in usage.runs} == {
-        **{ulid(1): sizes[both], ulid(2): sizes[both] + sizes[own], ulid(3): sizes[both]},
+        ulid(1): sizes[both],
+        ulid(2): sizes[both] + sizes[own],
+        ulid(3): sizes[both],
     }
     assert [row.run for row in usage.runs if row.is_trashed] == [ulid(3)]
     assert usage.objects_bytes == sum(sizes.values())

@@ -80,7 +80,9 @@ def test_the_last_identical_step_of_all_metrics(
     ]
     found = metrics_of(tmp_path, one, other)
     assert {metric.name: metric.identical_until for metric in found.metrics} == {
-        **{"a": 3, "b": 1, "time_taken": None},
+        "a": 3,
+        "b": 1,
+        "time_taken": None,
     }
     assert (found.identical_until, found.never_differed) == (1, False)
     assert (found.from_the_start, found.only) == (["time_taken"], (["mine"], ["theirs"]))
@@ -127,8 +129,12 @@ def test_changes_are_named_with_dots() -> None:
     one = {"lr": 1, "same": [1], "net": {"width": 64, "deep": {"on": True}}, "gone": None, "n": 1}
     other = {"lr": 1.0, "same": [1], "net": {"width": 32, "deep": {"on": 1}}, "new": {}, "n": True}
     assert {change.key: (change.one, change.other) for change in changes(one, other)} == {
-        **{"lr": (1, 1.0), "net.width": (64, 32), "net.deep.on": (True, 1)},
-        **{"gone": (None, None), "new": (None, {}), "n": (1, True)},
+        "lr": (1, 1.0),
+        "net.width": (64, 32),
+        "net.deep.on": (True, 1),
+        "gone": (None, None),
+        "new": (None, {}),
+        "n": (1, True),
     }
     assert changes(None, None) == changes({}, None) == []
     assert changes({"a": 1}, None) == [("a", 1, None)]
@@ -180,8 +186,12 @@ def test_code_is_compared_file_by_file(tmp_path: Path) -> None:
         "+3",
     ]
     assert {path: file.change for path, file in by_path.items()} == {
-        **{"a.py": "changed", "gone.py": "removed", "new.py": "added", "b.bin": "changed"},
-        **{"big": "changed", "moved": "changed"},
+        "a.py": "changed",
+        "gone.py": "removed",
+        "new.py": "added",
+        "b.bin": "changed",
+        "big": "changed",
+        "moved": "changed",
     }
     assert by_path["new.py"].lines[-1] == "+n"
     assert by_path["moved"].lines[-2:] == ["-link to here", "+link to there"]
@@ -232,14 +242,19 @@ def test_a_comparison_has_all_parts(tmp_path: Path) -> None:
     one = make_run(
         tmp_path,
         1,
-        **{"config": {"lr": 1}, "seeds": [1], "git": {"commit": "a", "dirty": False}},
+        config={"lr": 1},
+        seeds=[1],
+        git={"commit": "a", "dirty": False},
         python={"version": "3.11", "packages": {"numpy": "2.0", "gone": "1"}},
         hardware={"cpu": "Z80", "gpus": []},
     )
     other = make_run(
         tmp_path,
         2,
-        **{"config": {"lr": 2}, "seeds": [2], "git": None, "argv": ["python", "y.py"]},
+        config={"lr": 2},
+        seeds=[2],
+        git=None,
+        argv=["python", "y.py"],
         python={"version": "3.12", "packages": {"numpy": "2.1", "new": "1"}},
         hardware={"cpu": "6502", "gpus": []},
     )

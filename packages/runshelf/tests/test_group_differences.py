@@ -104,7 +104,9 @@ def test_the_page_lists_repeats_and_why_they_are_not_counted(tmp_path: Path) -> 
     assert found.independent == "4 seeds"
     assert found.seeds == {
         ulid(0): "1 (not counted: repeats last); 2, 3 (not counted: repeats later)",
-        **{ulid(1): "2, 3", ulid(2): "1", ulid(3): "4"},
+        ulid(1): "2, 3",
+        ulid(2): "1",
+        ulid(3): "4",
     }
 
 

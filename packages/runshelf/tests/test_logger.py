@@ -196,8 +196,15 @@ def test_statistics_ignore_nan_and_count_it(run):
     runshelf.log({"a": np.array([np.nan, 2.0, np.nan]), "b": np.zeros((0, 3)), "c": [np.nan]})
     assert values(run) == [
         {
-            **{"a/min": 2.0, "a/max": 2.0, "a/mean": 2.0, "a/std": 0.0, "a/n": 3, "a/nans": 2},
-            **{"b/n": 0, "c/n": 1, "c/nans": 1},
+            "a/min": 2.0,
+            "a/max": 2.0,
+            "a/mean": 2.0,
+            "a/std": 0.0,
+            "a/n": 3,
+            "a/nans": 2,
+            "b/n": 0,
+            "c/n": 1,
+            "c/nans": 1,
         }
     ]
 

@@ -25,7 +25,11 @@ from runshelf.store.finding import find_run
 pytestmark = [pytest.mark.attack, pytest.mark.medium]
 
 SETTINGS: dict[str, Any] = {
-    **{"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1, "hidden": (4,)},
+    "num_envs": 2,
+    "rollout_length": 8,
+    "epochs": 1,
+    "minibatches": 1,
+    "hidden": (4,),
 }
 TEACHING: dict[str, Any] = {"clip_length": 4, "reward_model": "linear"}
 ENV = ("CartPole-v1", {"max_episode_steps": 8})

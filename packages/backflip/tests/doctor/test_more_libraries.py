@@ -272,8 +272,15 @@ def test_names_that_cleanrl_shares_with_rl_games_stay_those_of_cleanrl(tmp_path)
 
 
 CONFIG = {
-    **{"exp_name": "cartpole-ppo", "gamma": 0.98, "lam": 0.97, "clip_ratio": 0.2, "pi_lr": 3e-4},
-    **{"epochs": 50, "steps_per_epoch": 4000, "seed": 3, "env_fn": "<function <lambda>>"},
+    "exp_name": "cartpole-ppo",
+    "gamma": 0.98,
+    "lam": 0.97,
+    "clip_ratio": 0.2,
+    "pi_lr": 3e-4,
+    "epochs": 50,
+    "steps_per_epoch": 4000,
+    "seed": 3,
+    "env_fn": "<function <lambda>>",
 }
 
 

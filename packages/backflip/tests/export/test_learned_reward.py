@@ -44,8 +44,14 @@ ROOT = Path(__file__).parents[4]
 CARTPOLE = CartPole().spec
 PEER = ROOT / ".cache" / "peers" / "sb3_reward" / "bin" / "python"
 SMALL = {
-    **{"num_envs": 4, "rollout_length": 32, "epochs": 1, "minibatches": 1, "hidden": (4,)},
-    **{"clip_length": 8, "random_envs": 8, "random_env_steps": 40},
+    "num_envs": 4,
+    "rollout_length": 32,
+    "epochs": 1,
+    "minibatches": 1,
+    "hidden": (4,),
+    "clip_length": 8,
+    "random_envs": 8,
+    "random_env_steps": 40,
 }
 
 

@@ -123,8 +123,12 @@ def test_one_ranking_becomes_the_labels_of_all_pairs(store: LabelStore) -> None:
         for pair in store.labelled(0)
     }
     assert found == {
-        **{(10, 11): "left", (10, 12): "right", (10, 13): "tie"},
-        **{(11, 12): "right", (11, 13): "right", (12, 13): "left"},
+        (10, 11): "left",
+        (10, 12): "right",
+        (10, 13): "tie",
+        (11, 12): "right",
+        (11, 13): "right",
+        (12, 13): "left",
     }
     assert scores_of(store, one.id) == scores
     assert not open_sets(store)

@@ -39,7 +39,11 @@ pytestmark = pytest.mark.attack
 Trap = Callable[[Path, Path], None]
 FRAMES = np.zeros((2, 4, 4, 3), np.uint8)
 SETTINGS: dict[str, Any] = {
-    **{"num_envs": 2, "rollout_length": 8, "epochs": 1, "minibatches": 1, "hidden": (4,)},
+    "num_envs": 2,
+    "rollout_length": 8,
+    "epochs": 1,
+    "minibatches": 1,
+    "hidden": (4,),
 }
 
 

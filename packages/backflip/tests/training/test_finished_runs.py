@@ -29,7 +29,11 @@ DQN = {
     "hidden": (8,),
 }
 TEACHING = {
-    **{"phases": 4, "clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 30},
+    "phases": 4,
+    "clip_length": 5,
+    "clip_envs": 4,
+    "random_envs": 8,
+    "random_env_steps": 30,
     "reward_model": "linear",  # the quickest to fit
 }
 SHORT = {"max_episode_steps": 8}

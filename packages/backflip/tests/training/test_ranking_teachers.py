@@ -41,7 +41,9 @@ def rate(clip):
 def taught(home: Path, ask: str, **given: Any) -> Result:
     usual: dict[str, Any] = {
         "settings": SETTINGS | {"ask": ask, "clips_at_once": 3},
-        **{"labels": 20, "env_steps": 512, "teacher": "oracle"},
+        "labels": 20,
+        "env_steps": 512,
+        "teacher": "oracle",
     }
     return backflip.teach("CartPole-v1", home=home, **(usual | given))
 

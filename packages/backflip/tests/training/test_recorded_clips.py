@@ -24,8 +24,15 @@ from runshelf.store.finding import find_run
 ROOT = Path(__file__).parents[4]
 PEER = ROOT / ".cache" / "peers" / "sb3_reward" / "bin" / "python"
 SETTINGS: dict[str, Any] = {
-    **{"num_envs": 4, "rollout_length": 32, "epochs": 1, "minibatches": 1, "hidden": (4,)},
-    **{"clip_length": 8, "random_envs": 8, "random_env_steps": 40, "phases": 4},
+    "num_envs": 4,
+    "rollout_length": 32,
+    "epochs": 1,
+    "minibatches": 1,
+    "hidden": (4,),
+    "clip_length": 8,
+    "random_envs": 8,
+    "random_env_steps": 40,
+    "phases": 4,
     "reward_model": "linear",  # the quickest to fit
 }
 TEACH: dict[str, Any] = {"settings": SETTINGS, "labels": 12, "env_steps": 512, "seeds": 2}

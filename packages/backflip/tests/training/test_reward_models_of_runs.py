@@ -27,8 +27,16 @@ from backflip.training.reward_learning.reward_measures import RewardMeasures, su
 from backflip.training.reward_learning.reward_picture import reward_picture
 
 SMALL = {
-    **{"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (4,)},
-    **{"clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 30, "phases": 3},
+    "num_envs": 4,
+    "rollout_length": 16,
+    "epochs": 1,
+    "minibatches": 1,
+    "hidden": (4,),
+    "clip_length": 5,
+    "clip_envs": 4,
+    "random_envs": 8,
+    "random_env_steps": 30,
+    "phases": 3,
 }
 STILL = """
 import gymnasium
@@ -60,7 +68,11 @@ def taught(home: Path, env: str, model: str) -> Taught:
     result = backflip.teach(
         env,
         home=home,
-        **{"labels": 12, "seeds": 2, "first_seed": 3, "env_steps": 384, "teacher": "oracle"},
+        labels=12,
+        seeds=2,
+        first_seed=3,
+        env_steps=384,
+        teacher="oracle",
         settings=SMALL | {"reward_model": model},
         report=lambda progress: notes.append(progress.note) if progress.note else None,
     )
@@ -125,7 +137,10 @@ def test_queries_and_measures_know_the_width_of_ties(
     result = backflip.teach(
         "CartPole-v1",
         home=tmp_path,
-        **{"labels": 24, "seeds": 1, "env_steps": 384, "teacher": "oracle"},
+        labels=24,
+        seeds=1,
+        env_steps=384,
+        teacher="oracle",
         settings=SMALL | {"reward_model": model, "fresh_share": 0.0, "queries": "disagreement"},
     )
     lines = (result.folder / "metrics-train.jsonl").read_text().splitlines()

@@ -21,10 +21,21 @@ from runshelf.store.finding import find_run
 from runshelf.store.metrics import read_metrics
 
 SMALL: dict[str, Any] = {
-    **{"num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 1, "hidden": (4,)},
-    **{"clip_length": 5, "clip_envs": 4, "random_envs": 8, "random_env_steps": 30, "phases": 3},
-    **{"reward_model": "network", "crops": 1, "fresh_share": 0.5},
-    **{"pseudo_label_weight": 1.0, "pseudo_label_threshold": 0.6},
+    "num_envs": 4,
+    "rollout_length": 16,
+    "epochs": 1,
+    "minibatches": 1,
+    "hidden": (4,),
+    "clip_length": 5,
+    "clip_envs": 4,
+    "random_envs": 8,
+    "random_env_steps": 30,
+    "phases": 3,
+    "reward_model": "network",
+    "crops": 1,
+    "fresh_share": 0.5,
+    "pseudo_label_weight": 1.0,
+    "pseudo_label_threshold": 0.6,
 }
 
 
@@ -32,7 +43,11 @@ def tiny(home: Path) -> Result:
     return teach(
         "Pendulum-v1",
         home=home,
-        **{"labels": 12, "seeds": 2, "first_seed": 3, "env_steps": 384, "argv": ["backflip"]},
+        labels=12,
+        seeds=2,
+        first_seed=3,
+        env_steps=384,
+        argv=["backflip"],
         settings=SMALL,
     )
 

@@ -35,7 +35,10 @@ def make_group(
             group,
             value,
             first + place,
-            **{"env": env, "points": points, "metric": metric, "config": config},
+            env=env,
+            points=points,
+            metric=metric,
+            config=config,
             **{"status": status, "manifest": manifest, **info},
         )
         for place, value in enumerate(values)

@@ -39,7 +39,10 @@ def plan(home: Path, **changes: Any) -> Kept:
     values: dict[str, Any] = {
         "question": "is A better?",
         "hypotheses": [{"name": "A", "predicts": "higher"}],
-        **{"metric": "score", "n": 10, "looks": 2, "first_seed": 100},
+        "metric": "score",
+        "n": 10,
+        "looks": 2,
+        "first_seed": 100,
     }
     return register(home, "plan", registration_of({**values, **changes}))
 

@@ -13,7 +13,10 @@ from runshelf.index.identity import code_of, identity_of, is_code, seeds_of
 OURS: dict[str, Any] = {"command": "train", "algorithm": "ppo", "env": "dot", "config": {"lr": 1}}
 THEIRS: dict[str, Any] = {"command": "run", "argv": ["python", "x.py", "--lr", "1"], "config": {}}
 LOGS: dict[str, Any] = {
-    **{"command": "import", "algorithm": "ppo", "env": "dot", "config": {"lr": 1, "seed": 1}},
+    "command": "import",
+    "algorithm": "ppo",
+    "env": "dot",
+    "config": {"lr": 1, "seed": 1},
     "imported": {"from": "/logs/a", "kind": "cleanrl"},
 }
 

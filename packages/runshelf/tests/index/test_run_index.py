@@ -55,8 +55,15 @@ def test_a_row_has_the_content_of_the_folder(home: Path) -> None:
     folder = make_run(
         home,
         1,
-        **{"name": "n", "question": "why?", "tags": ["a", "b"], "seeds": [4, 5], "env": "dot"},
-        **{"algorithm": "ppo", "parent": ulid(0), "cost_per_hour": 3.0, "config": config},
+        name="n",
+        question="why?",
+        tags=["a", "b"],
+        seeds=[4, 5],
+        env="dot",
+        algorithm="ppo",
+        parent=ulid(0),
+        cost_per_hour=3.0,
+        config=config,
         records=[{"step": 0, "loss": 2.0, "a b": 1}, {"step": 1, "loss": "NaN"}],
     )
     with open_index(home) as index:
@@ -82,8 +89,15 @@ def test_a_row_has_the_content_of_the_folder(home: Path) -> None:
     assert (row.created, row.seconds, row.cost) == (1795255200.0, 3600.0, 3.0)
     assert math.isnan(float(str(row.values.pop("loss"))))
     assert row.values == {
-        **{"lr": 0.1, "width": 64, "net.sizes": "1,2", "on": True, "none": "null"},
-        **{"loss.min": 2.0, "a b": 1.0, "env": "dot", "seed": [4, 5]},
+        "lr": 0.1,
+        "width": 64,
+        "net.sizes": "1,2",
+        "on": True,
+        "none": "null",
+        "loss.min": 2.0,
+        "a b": 1.0,
+        "env": "dot",
+        "seed": [4, 5],
     }
     assert row.values["on"] is True
 
@@ -156,7 +170,9 @@ def test_groups(home: Path) -> None:
         make_run(
             home,
             number,
-            **{"group": group, "seeds": seeds, "config": {"lr": number, "same": 7}},
+            group=group,
+            seeds=seeds,
+            config={"lr": number, "same": 7},
             created=f"2026-11-2{number}T00:00:00+00:00",
             question="which?" if number == 0 else None,
             records=[{"loss": loss}],
@@ -176,9 +192,14 @@ def test_groups(home: Path) -> None:
             for sort in ("-created", "created", "-loss", "loss", "-runs", "group", "-group", "lr")
         }
         assert names == {
-            **{"-created": ["a", "b"], "created": ["b", "a"], "-loss": ["a", "b"]},
-            **{"loss": ["b", "a"], "-runs": ["a", "b"], "group": ["a", "b"]},
-            **{"-group": ["b", "a"], "lr": ["a", "b"]},
+            "-created": ["a", "b"],
+            "created": ["b", "a"],
+            "-loss": ["a", "b"],
+            "loss": ["b", "a"],
+            "-runs": ["a", "b"],
+            "group": ["a", "b"],
+            "-group": ["b", "a"],
+            "lr": ["a", "b"],
         }
         assert [row.ulid for row in index.members("a")] == numbers(4, 1, 0)
         assert index.members("A") == []
@@ -438,8 +459,14 @@ def test_values_of_wrong_types_and_invalid_text_are_left_out_or_replaced(home: P
     make_run(
         home,
         1,
-        **{"name": 5, "tags": "x", "seeds": ["a", True, 2**70, 3], "env": ["e"], "group": {}},
-        **{"question": "\ud800 <script>\x1b[31m", "cost_per_hour": "dear", "parent": 7},
+        name=5,
+        tags="x",
+        seeds=["a", True, 2**70, 3],
+        env=["e"],
+        group={},
+        question="\ud800 <script>\x1b[31m",
+        cost_per_hour="dear",
+        parent=7,
         config={"\ud800": "\ud800", "big": 10**400, "x" * 5000: "y" * 5000, "deep": {"a": [[1]]}},
         records=[{"\ud800": 1.0, "": 2.0}],
         created="not a time",

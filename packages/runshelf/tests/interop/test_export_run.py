@@ -93,8 +93,11 @@ def test_the_step_of_an_event_is_the_env_steps_where_they_were_logged(tmp_path):
     for entry in read_entries(path, Damage()):
         steps.setdefault(entry.tag, []).append(entry.step)
     assert steps == {
-        **{"loss": [0, 100, 200], "entropy": [0, 1, 2], "mixed": [0, 1, 2]},
-        **{"nan": [7, 8, 9], "bare": [4, 9, 14]},
+        "loss": [0, 100, 200],
+        "entropy": [0, 1, 2],
+        "mixed": [0, 1, 2],
+        "nan": [7, 8, 9],
+        "bare": [4, 9, 14],
     }
 
 

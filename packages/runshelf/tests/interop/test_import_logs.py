@@ -174,8 +174,11 @@ def test_a_logdir_of_cleanrl(tmp_path):
     assert manifest["imported"]["kind"] == "cleanrl"
     found = read_metrics(run.folder).records
     assert found[0] == {
-        **{"step": 9, "time": 1.6e9, "env_steps": 9},
-        **{"charts/episodic_return": 9.0, "episode_return": 9.0},
+        "step": 9,
+        "time": 1.6e9,
+        "env_steps": 9,
+        "charts/episodic_return": 9.0,
+        "episode_return": 9.0,
     }
 
 
@@ -213,10 +216,17 @@ def test_a_cleanrl_log_without_episodes_is_reported(tmp_path):
 
 
 SB3 = {
-    **{"time/fps": 800, "time/total_timesteps": 2048, "time/time_elapsed": 2},
-    **{"train/entropy_loss": -0.69, "train/approx_kl": 0.01, "train/clip_fraction": 0.1},
-    **{"train/value_loss": 8.5, "train/explained_variance": math.nan, "train/std": 0.9},
-    **{"rollout/ep_rew_mean": 21.5, "rollout/ep_len_mean": 21.5},
+    "time/fps": 800,
+    "time/total_timesteps": 2048,
+    "time/time_elapsed": 2,
+    "train/entropy_loss": -0.69,
+    "train/approx_kl": 0.01,
+    "train/clip_fraction": 0.1,
+    "train/value_loss": 8.5,
+    "train/explained_variance": math.nan,
+    "train/std": 0.9,
+    "rollout/ep_rew_mean": 21.5,
+    "rollout/ep_len_mean": 21.5,
 }
 
 
@@ -400,8 +410,16 @@ def test_a_monitor_csv(tmp_path):
     assert run.manifest["env"] == "CartPole-v1"
     assert run.manifest["created"].startswith("2020-09-13T12:26:41")
     assert read_metrics(run.folder).records[1] == {
-        **{"step": 2, "episodes": 2, "env_steps": 35, "time": 1600000001.75, "seconds": 1.25},
-        **{"r": 15.5, "l": 15, "t": 1.25, "episode_return": 15.5, "episode_length": 15},
+        "step": 2,
+        "episodes": 2,
+        "env_steps": 35,
+        "time": 1600000001.75,
+        "seconds": 1.25,
+        "r": 15.5,
+        "l": 15,
+        "t": 1.25,
+        "episode_return": 15.5,
+        "episode_length": 15,
     }
     assert "normalised by the order" in run.manifest["imported"]["cautions"]["r"]
 

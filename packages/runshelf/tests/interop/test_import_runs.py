@@ -50,9 +50,12 @@ class Training:
             ended = [r for _, r in sorted((t, r) for of in self.episodes for r, _, t in of)]
             self.rows.append(
                 {
-                    **{"time/total_timesteps": 2048 * n, "time/iterations": n},
-                    **{"rollout/ep_rew_mean": float(np.mean(ended[-100:])), "time/fps": 900},
-                    **{"train/learning_rate": 3e-4, "train/loss": float(rng.normal())},
+                    "time/total_timesteps": 2048 * n,
+                    "time/iterations": n,
+                    "rollout/ep_rew_mean": float(np.mean(ended[-100:])),
+                    "time/fps": 900,
+                    "train/learning_rate": 3e-4,
+                    "train/loss": float(rng.normal()),
                 }
             )
 

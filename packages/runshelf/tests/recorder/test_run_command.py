@@ -147,7 +147,9 @@ def test_environment_variables_of_the_program_and_the_list_of_outputs(bench):
     assert done.stdout == f"{folder} {folder}/outputs\n"
     files = {item["path"]: item for item in bench.read("outputs.json")}
     assert files["a"] == {
-        **{"path": "a", "bytes": 7, "sha256": hashlib.sha256(b"result\n").hexdigest()}
+        "path": "a",
+        "bytes": 7,
+        "sha256": hashlib.sha256(b"result\n").hexdigest(),
     }
     assert files["link"] == {"path": "link", "link": "/etc/passwd"}
     assert set(files) == {"a", "b/c", "link"}

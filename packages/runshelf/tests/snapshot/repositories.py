@@ -8,8 +8,10 @@ from pathlib import Path
 
 ULID = "01M80FDKW2EFCP7ECZZ3WYBW2X"
 _IDENTITY = {
-    **{"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b"},
-    **{"GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"},
+    "GIT_AUTHOR_NAME": "a",
+    "GIT_AUTHOR_EMAIL": "a@b",
+    "GIT_COMMITTER_NAME": "a",
+    "GIT_COMMITTER_EMAIL": "a@b",
 }
 _OPTIONS = ("-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main")
 

@@ -16,7 +16,11 @@ def test_every_way_to_write_a_setting():
         "a b",
     ]
     assert config_of(argv) == {
-        **{"lr": 1e-3, "batch_size": 64, "epochs": 3, "fast": True, "name": "a b"},
+        "lr": 1e-3,
+        "batch_size": 64,
+        "epochs": 3,
+        "fast": True,
+        "name": "a b",
     }
     assert type(config_of(argv)["epochs"]) is int
 
@@ -33,13 +37,17 @@ def test_other_arguments_are_left_out():
 
 def test_an_option_before_a_setting_or_an_option_is_a_flag():
     assert config_of(["x", "--fast", "lr=1", "--slow", "--lr2", "2"]) == {
-        **{"fast": True, "lr": 1, "slow": True, "lr2": 2},
+        "fast": True,
+        "lr": 1,
+        "slow": True,
+        "lr2": 2,
     }
 
 
 def test_hydra_overrides_and_repeated_names():
     assert config_of(["x", "+model.width=3", "++a/b=c", "model.width=4"]) == {
-        **{"model.width": 4, "a/b": "c"},
+        "model.width": 4,
+        "a/b": "c",
     }
 
 

@@ -413,7 +413,9 @@ TABLE = {"keys": ["x"], "kinds": "f", "rows": 8, "scales": [0]}
         npz(about=old(tables=[TABLE | {"kinds": "O"}]), order=ONES, lines=EMPTY),
         npz(about=old(tables=[TABLE]), order=ONES, lines=EMPTY),
         npz(
-            **{"about": old(tables=[TABLE]), "order": ONES, "lines": EMPTY},
+            about=old(tables=[TABLE]),
+            order=ONES,
+            lines=EMPTY,
             **{"0/0": np.zeros(63, np.uint8)},
         ),
     ],

@@ -233,7 +233,11 @@ def test_an_outdated_summary_is_computed_again(tmp_path):
     write(tmp_path, "log-1-a", {"step": 0, "a": 1.0}, {"step": 1, "a": math.inf})
     compacting.compact(tmp_path)
     assert json.loads((tmp_path / "summary.json").read_text())["metrics"]["a"] == {
-        **{"last": "Infinity", "min": 1.0, "max": "Infinity", "mean": "Infinity", "n": 2}
+        "last": "Infinity",
+        "min": 1.0,
+        "max": "Infinity",
+        "mean": "Infinity",
+        "n": 2,
     }
     computed = summary.summarise(tmp_path)
     fields = json.loads((tmp_path / "summary.json").read_text())

@@ -167,8 +167,10 @@ def test_a_process_says_nothing_if_the_server_is_killed_before_its_answer(tmp_pa
 def test_what_is_large(tmp_path: Path) -> None:
     """All that a page parses counts: lines, columns and JSON; of the run that it repeats, too."""
     files = {
-        **{"lines": "metrics-a.jsonl", "summary": "summary.json"},
-        **{"output": "output.log", "weights": "policy.npz"},
+        "lines": "metrics-a.jsonl",
+        "summary": "summary.json",
+        "output": "output.log",
+        "weights": "policy.npz",
     }
     for number, (name, file) in enumerate(files.items()):
         folder = make_run(tmp_path, number, name=name)

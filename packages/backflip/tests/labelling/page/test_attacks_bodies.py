@@ -41,8 +41,17 @@ ODD: tuple[Any, ...] = (
     *([], [[]], [None] * 500, {}, {"a": {"b": []}}, [1, "x", None], {"__proto__": 1}),
 )
 FIELDS: dict[str, Any] = {
-    **{"query": 3, "answer": "left", "who": "eve", "seconds": 1.0, "attempt": "attempt-1"},
-    **{"queries": [3], "without": [], "label": 1, "text": "goal", "enough": True, "place": "here"},
+    "query": 3,
+    "answer": "left",
+    "who": "eve",
+    "seconds": 1.0,
+    "attempt": "attempt-1",
+    "queries": [3],
+    "without": [],
+    "label": 1,
+    "text": "goal",
+    "enough": True,
+    "place": "here",
 }
 
 

@@ -38,10 +38,22 @@ def _power(base: float, exponent: float) -> float:
 
 
 FUNCTIONS_OF_NUMBERS: dict[str, Callable[..., float]] = {
-    **{"exp": math.exp, "log": math.log, "sqrt": math.sqrt, "cos": math.cos, "tanh": math.tanh},
-    **{"max": _largest, "maximum": _largest, "min": _smallest, "minimum": _smallest},
-    **{"pow": _power, "power": _power, "abs": math.fabs, "clip": _clip},
-    **{"float": float, "int": math.floor, "floor": math.floor},
+    "exp": math.exp,
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "cos": math.cos,
+    "tanh": math.tanh,
+    "max": _largest,
+    "maximum": _largest,
+    "min": _smallest,
+    "minimum": _smallest,
+    "pow": _power,
+    "power": _power,
+    "abs": math.fabs,
+    "clip": _clip,
+    "float": float,
+    "int": math.floor,
+    "floor": math.floor,
 }
 
 
