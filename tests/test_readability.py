@@ -31,7 +31,7 @@ def questions_without_truth(tree: ast.AST) -> Iterator[ast.FunctionDef]:
 
 
 def _is_truth(annotation: str) -> bool:
-    return any(word in annotation.lower() for word in ("bool", "any", "typeis"))
+    return any(word in annotation.lower() for word in ("bool", "any", "typeguard"))
 
 
 @pytest.mark.parametrize("wrong", [splatted_literals, questions_without_truth])

@@ -22,7 +22,7 @@ from cases import (
 from fault import Case, Fault, broken
 from store import save
 
-from backflip.api import teach
+from backflip.teaching_api import teach
 from backflip.training.result import Result
 from backflip.training.train import train
 from runshelf.errors import UserFacingError

@@ -12,13 +12,13 @@ import pytest
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.ppo import ppo
 from backflip.algorithms.registry import algorithms
-from backflip.api import teach
 from backflip.drivers.native import NativeDriver
 from backflip.envs.native.cartpole import CartPole
 from backflip.envs.native.dot import Dot
 from backflip.envs.native.pendulum import Pendulum
 from backflip.rewards.measures import label_metrics, reward_metrics
 from backflip.rewards.network.model import FIT_METRICS, PSEUDO_LABELS, TIE_WIDTH
+from backflip.teaching_api import teach
 from backflip.training.queries.fresh_checks import CHECK_METRICS
 from backflip.training.reward_learning.reward_paths import METRIC as PATH_ERROR
 from backflip.training.train import train

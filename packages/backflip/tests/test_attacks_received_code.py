@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import backflip
-from backflip.api import resume_teach, teach_more
 from backflip.cli.main import main
 from backflip.core.checkpoint import load_arrays, save_arrays
+from backflip.teaching_api import resume_teach, teach_more
 from backflip.training.policy import POLICY
 from backflip.training.train import resume_train, train_more
 from runshelf.errors import UserFacingError

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from runshelf.logger.lazy import LOGGING, logging_function
 
 if TYPE_CHECKING:
-    from backflip.api import teach, teach_more
     from backflip.core.taps import tap, taps
     from backflip.loading import load_policy, load_reward, load_run
+    from backflip.teaching_api import teach, teach_more
     from backflip.training.train import train, train_more
     from runshelf.logger.log import clip, image, log, rate, timed
 
@@ -44,9 +44,9 @@ def __getattr__(name: str) -> Any:
 
         return getattr(train, name)
     if name in ("teach", "teach_more"):
-        from backflip import api  # noqa: PLC0415
+        from backflip import teaching_api  # noqa: PLC0415
 
-        return getattr(api, name)
+        return getattr(teaching_api, name)
     if name in ("tap", "taps"):
         from backflip.core import taps  # noqa: PLC0415
 

@@ -11,8 +11,8 @@ from jaxtyping import TypeCheckError
 from packages.runshelf.tests.attacks.commands import no_hang, said_by
 from tests.attack_figures import Tried
 
-from backflip.api import teach
 from backflip.cli.main import main
+from backflip.teaching_api import teach
 from backflip.training.train import train
 from runshelf.errors import UserFacingError
 
@@ -176,7 +176,7 @@ def test_a_hostile_argument_of_the_api_is_refused(tmp_path: Path, tried: Tried) 
 OTHER_KINDS = """
 import sys
 from backflip import teach, train
-from backflip.api import teach_more
+from backflip.teaching_api import teach_more
 from backflip.training.train import train_more
 from runshelf.errors import UsageError
 

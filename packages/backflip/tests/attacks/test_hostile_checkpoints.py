@@ -12,10 +12,10 @@ import pytest
 from packages.runshelf.tests.attacks.commands import no_hang, said_by
 from tests.attack_figures import Tried
 
-from backflip.api import teach
 from backflip.cli.main import main
 from backflip.core import checkpoint
 from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
+from backflip.teaching_api import teach
 from backflip.training.policy import POLICY, load_policy
 from backflip.training.saved_state import load_checkpoint
 from backflip.training.train import train

@@ -184,7 +184,7 @@ def test_an_option_of_the_page_means_that_people_answer(
         asked.update(fields)
         return SimpleNamespace(folder=Path("nowhere"), to_json=lambda: {"env": env})
 
-    monkeypatch.setattr("backflip.api.teach", teach)
+    monkeypatch.setattr("backflip.teaching_api.teach", teach)
     monkeypatch.setattr("backflip.cli.progress_display.print_result", lambda *result: None)
     assert main(["teach", "dot", *options.split()]) == 0
     assert asked["teacher"] == teacher

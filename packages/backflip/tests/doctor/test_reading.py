@@ -14,7 +14,6 @@ from packages.runshelf.tests.index.homes import make_run
 from packages.runshelf.tests.interop.test_import_logs import text_event
 from packages.runshelf.tests.interop.wandb_writer import wandb_file
 
-from backflip.api import teach
 from backflip.cli.diagnosing import CANNOT_READ
 from backflip.cli.main import main
 from backflip.doctor.catalogue import CHECKS
@@ -35,6 +34,7 @@ from backflip.doctor.summary import doctors_word
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.label_records import NewLabel, NewQuery
 from backflip.preferences.labels import LabelStore
+from backflip.teaching_api import teach
 from backflip.training.train import train
 from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop import csv_files

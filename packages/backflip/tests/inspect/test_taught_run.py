@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backflip.api import teach
 from backflip.cli.main import main
 from backflip.cli.reporting import print_watched
 from backflip.inspect.learned_episode import LearnedEpisode
@@ -17,6 +16,7 @@ from backflip.inspect.track_plots import HEIGHT
 from backflip.inspect.watch import checkpoints, watch
 from backflip.loading import load_reward
 from backflip.preferences.labels import LabelStore
+from backflip.teaching_api import teach
 from backflip.training.policy import SavedPolicy
 from backflip.training.queries.label_pictures import PICTURES
 from backflip.training.result import Result

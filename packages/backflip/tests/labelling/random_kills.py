@@ -13,7 +13,7 @@ from packages.backflip.tests.labelling.page.prepared_run import add_pairs, set_s
 from tests.random_kills import Figures, Fork, main
 from tests.server_client import Server
 
-from backflip import api
+from backflip import teaching_api
 from backflip.core.checkpoint import load_arrays
 from backflip.labelling import page, page_server  # noqa: F401  (imported before the forks)
 from backflip.preferences.kept_labels import LabelHash, refuse_lost_labels
@@ -108,10 +108,10 @@ def _teach(home: Path) -> None:
     """Start the run of a home, or resume it."""
     runs = list_runs(home)
     if runs:
-        api.resume_teach(open_run(home / "runs" / runs[-1]))
+        teaching_api.resume_teach(open_run(home / "runs" / runs[-1]))
     else:
         options = {"labels": 16, "env_steps": 2 * 16 * 12, "argv": ["backflip"]}
-        api.teach("probe:action", settings=SETTINGS, home=home, **options)
+        teaching_api.teach("probe:action", settings=SETTINGS, home=home, **options)
 
 
 def kill_trainers(home: Path, kills: int, chance: random.Random) -> Figures:

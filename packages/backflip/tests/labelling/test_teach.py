@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.people_source import LabellingSettings
 from backflip.labelling.status import read_status
 from backflip.preferences.labels import LabelStore
+from backflip.teaching_api import resume_teach, teach
 from runshelf.errors import UsageError
 from runshelf.store.finding import list_runs
 from runshelf.store.run import open_run
@@ -188,7 +188,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from runshelf.store.finding import find_run, list_runs
-from backflip.api import resume_teach, teach
+from backflip.teaching_api import resume_teach, teach
 
 home = Path(sys.argv[1])
 if list_runs(home):
@@ -445,7 +445,7 @@ def test_a_goal_means_that_people_answer(tmp_path, monkeypatch):
         chosen.append((where, settings.goal))
         raise UsageError("enough")
 
-    monkeypatch.setattr("backflip.api.PeopleSource", source)
+    monkeypatch.setattr("backflip.teaching_api.PeopleSource", source)
     with pytest.raises(UsageError, match="enough"):
         teach("dot", goal="stand still", home=tmp_path)
     assert chosen == [("human", "stand still")]
@@ -492,14 +492,14 @@ def test_ctrl_c_swallowed_by_a_callback_still_stops_the_run(tmp_path):
     program = (
         "import os, signal, sys, threading\n"
         "from pathlib import Path\n"
-        "import backflip.api, backflip.training.teaching.loop as teaching\n"
+        "import backflip.teaching_api, backflip.training.teaching.loop as teaching\n"
         "def swallowed(self, *rest):\n"
         "    try:\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"
         "    except KeyboardInterrupt:\n"
         "        pass\n"
         "teaching.TeachRun._compile_ahead = swallowed\n"
-        "teach = backflip.api.teach\n"
+        "teach = backflip.teaching_api.teach\n"
         f"teach('Pendulum-v1', settings={TINY!r}, home=Path(sys.argv[1]), **{OPTIONS!r})\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]

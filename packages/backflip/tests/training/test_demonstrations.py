@@ -9,7 +9,6 @@ import pytest
 from packages.backflip.tests.training.test_recorded_clips import SETTINGS, TEACH, refused
 
 import backflip
-from backflip.api import resume_teach
 from backflip.core.checkpoint import CHECKPOINT, load_arrays
 from backflip.inspect.game import Game
 from backflip.preferences.exchange import import_labels, labels_of_run
@@ -17,6 +16,7 @@ from backflip.preferences.label_file import LABELS
 from backflip.preferences.label_records import DEMONSTRATION
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher, ProgramAnswers
+from backflip.teaching_api import resume_teach
 from backflip.training.queries.demonstrations import (
     DEMONSTRATED,
     checked_sources,

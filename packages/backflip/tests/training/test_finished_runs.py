@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from backflip import api
-from backflip.api import resume_teach, teach, teach_more
+from backflip import teaching_api
+from backflip.teaching_api import resume_teach, teach, teach_more
 from backflip.training import train as training
 from backflip.training.progress import Progress
 from backflip.training.result import Result
@@ -84,7 +84,7 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path, kind, monkeypatch, tr
     for _ in range(2):
         assert resume(run) == done
     # Another process finishes it between the first look and the lock.
-    for module in (api, training):
+    for module in (teaching_api, training):
         monkeypatch.setattr(module, "result_of", lambda _: None)
     with pytest.raises(UsageError, match="has finished: there is nothing left to resume"):
         resume(run)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backflip.api import resume_teach, teach
 from backflip.cli.progress_display import print_result
 from backflip.preferences.exchange import export_labels
 from backflip.preferences.fresh_pairs import BOTH, FRESH, LEFT, Forecast, fresh_answers
 from backflip.preferences.fresh_pairs import forecast_array as as_array
 from backflip.preferences.label_records import NewQuery
 from backflip.preferences.labels import LabelStore
+from backflip.teaching_api import resume_teach, teach
 from backflip.training.queries.fresh_checks import (
     CHECK_METRICS,
     FreshChecks,

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from packages.backflip.tests.conformance.teacher import check_teacher
 
-from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.envs.registry import make_native
 from backflip.preferences import program_source
@@ -22,6 +21,7 @@ from backflip.preferences.label_records import NewQuery
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.teacher_query import TeacherQuery, shown_clip
 from backflip.preferences.teachers import SimulatedTeacher, TeacherFailed, parse_teacher
+from backflip.teaching_api import resume_teach, teach
 from backflip.training.build import build
 from runshelf.errors import UsageError
 from runshelf.store.finding import find_run

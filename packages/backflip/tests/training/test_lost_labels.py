@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from backflip.api import resume_teach, teach, teach_more
 from backflip.cli.main import main
 from backflip.core.checkpoint import load_arrays, save_arrays
 from backflip.preferences.kept_labels import kept_with_checkpoint
 from backflip.preferences.label_records import NewQuery
 from backflip.preferences.labels import LabelStore
+from backflip.teaching_api import resume_teach, teach, teach_more
 from backflip.training.continuation import found_run
 from backflip.training.progress import Progress
 from runshelf.errors import DamagedFile, Interrupted, UsageError

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backflip.api import resume_teach, teach, teach_more
 from backflip.cli.main import main
 from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.preferences.labels import LabelStore
+from backflip.teaching_api import resume_teach, teach, teach_more
 from backflip.training import build
 from backflip.training.progress import Progress
 from backflip.training.result import Result

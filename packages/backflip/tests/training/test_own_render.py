@@ -11,7 +11,6 @@ from packages.backflip.tests.envs import drawn_envs
 from packages.backflip.tests.envs.drawn_envs import BACK, SQUARE
 from PIL import Image
 
-from backflip.api import teach
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
 from backflip.drivers.driver import Driver
@@ -31,6 +30,7 @@ from backflip.preferences.exchange import export_labels, import_labels, read_lab
 from backflip.preferences.films import FILMS, read_film
 from backflip.preferences.label_records import NewQuery
 from backflip.preferences.labels import LabelStore
+from backflip.teaching_api import teach
 from backflip.training.build import build, spec_of
 from backflip.training.progress import Progress, Report
 

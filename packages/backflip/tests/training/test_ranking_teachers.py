@@ -10,7 +10,6 @@ import pytest
 from packages.backflip.tests.training.test_recorded_clips import SETTINGS
 
 import backflip
-from backflip.api import resume_teach
 from backflip.core.checkpoint import CHECKPOINT, load_arrays
 from backflip.preferences.clip_sets import scores_of
 from backflip.preferences.kept_labels import refuse_lost_labels
@@ -18,6 +17,7 @@ from backflip.preferences.label_file import LABELS, LabelFile
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.rankings import answer_of
 from backflip.preferences.teachers import TeacherFailed
+from backflip.teaching_api import resume_teach
 from backflip.training.result import Result
 from backflip.training.teaching.config import saved_teaching
 from runshelf.errors import Interrupted, UsageError

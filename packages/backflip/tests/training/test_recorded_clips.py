@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import backflip
-from backflip.api import resume_teach
 from backflip.cli.main import main
 from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import NoTeacher
+from backflip.teaching_api import resume_teach
 from backflip.training.queries.recorded_clips import RECORDED
 from runshelf.errors import DamagedFile, Interrupted, UsageError
 from runshelf.store.finding import find_run

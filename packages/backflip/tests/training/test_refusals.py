@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from backflip.algorithms.entries.sac import SACConfig
 from backflip.algorithms.parts.replay_settings import refuse_unworkable
 from backflip.algorithms.registry import algorithms, check_spaces
-from backflip.api import teach
 from backflip.cli import training_commands
 from backflip.core.settings import LARGEST_COUNT
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
 from backflip.envs.registry import make_native
+from backflip.teaching_api import teach
 from backflip.training import memory
 from backflip.training.algorithm_config import configure
 from backflip.training.build import build

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from backflip.api import resume_teach, teach
 from backflip.core.checkpoint import load_arrays
 from backflip.core.settings import resolve
 from backflip.envs.native.cartpole import CartPole
@@ -25,6 +24,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramAnswers, ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
 from backflip.rewards.registry import RewardModelFailed
+from backflip.teaching_api import resume_teach, teach
 from backflip.training.build import build
 from backflip.training.queries.initial_labels import Start, from_elsewhere, with_reward_model
 from backflip.training.queries.query_maker import QueryMaker
@@ -237,7 +237,7 @@ PROGRAM = """
 import json, os, signal, sys, threading
 from pathlib import Path
 from runshelf.store.finding import find_run, list_runs
-from backflip import api
+from backflip import teaching_api
 
 home, delay = Path(sys.argv[1]), float(sys.argv[2])
 
@@ -250,10 +250,11 @@ def killed_later(_):
 
 
 if list_runs(home):
-    api.resume_teach(find_run(home, "latest"), killed_later)
+    teaching_api.resume_teach(find_run(home, "latest"), killed_later)
 else:
-    api.teach("CartPole-v1", settings=json.loads(sys.argv[3]), home=home, argv=["backflip"],
-               report=killed_later, first_seed=3, seeds=2, labels=8, env_steps=256)
+    teaching_api.teach("CartPole-v1", settings=json.loads(sys.argv[3]), home=home,
+               argv=["backflip"], report=killed_later, first_seed=3, seeds=2, labels=8,
+               env_steps=256)
 """
 
 

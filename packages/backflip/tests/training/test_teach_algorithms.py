@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from backflip import api
-from backflip.api import resume_teach, teach
+from backflip import teaching_api
 from backflip.core.checkpoint import load_arrays
 from backflip.preferences.labels import LabelStore
+from backflip.teaching_api import resume_teach, teach
 from backflip.training import build as building
 from backflip.training.build import build, spec_of
 from backflip.training.session import Session
@@ -298,7 +298,7 @@ def test_every_environment_outside_jax_is_closed_when_teach_refuses(
         if said == "initial labels do not fit":
             raise UsageError(said)
 
-    monkeypatch.setattr(api, "check_labels", refuse)
+    monkeypatch.setattr(teaching_api, "check_labels", refuse)
     environments = Environments(monkeypatch)
     with pytest.raises(UsageError, match=said):
         tiny(tmp_path, "td3", "gymnasium:Pendulum-v1", settings=settings)

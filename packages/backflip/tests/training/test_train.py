@@ -20,12 +20,12 @@ from packages.backflip.tests.chdir_env import write_chdir_env
 
 import backflip
 from backflip.algorithms.entries.ppo import PPOConfig
-from backflip.api import resume_teach
 from backflip.core.checkpoint import load_arrays
 from backflip.core.errors import EnvironmentFailed
 from backflip.core.trees import unflatten
 from backflip.envs.registry import make_native
 from backflip.inspect.watch import watch
+from backflip.teaching_api import resume_teach
 from backflip.training import progress_reporter as telling
 from backflip.training import session
 from backflip.training.build import build

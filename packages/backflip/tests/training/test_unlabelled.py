@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from backflip.api import resume_teach, teach, teach_more
 from backflip.core.checkpoint import CHECKPOINT, load_arrays
 from backflip.preferences import program_source
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.network import ensemble
+from backflip.teaching_api import resume_teach, teach, teach_more
 from backflip.training.queries import demonstrations, query_maker, unlabelled
 from backflip.training.queries.unlabelled import PAIRS
 from backflip.training.result import Result

@@ -57,7 +57,7 @@ def add_more(parser: argparse.ArgumentParser) -> None:
 
 def teach_more_of(options: argparse.Namespace) -> "Result":
     """Carry out `teach --more RUN`."""
-    from backflip.api import teach_more
+    from backflip.teaching_api import teach_more
 
     run = _parent(options, {"ENV": options.env})
     teacher = str(run.config.get("teacher", ""))

@@ -248,7 +248,7 @@ def _teach(options: argparse.Namespace) -> Reported:
     teacher = teacher_of(options)
     if options.reward_from:
         _ask_about_reward_model(options)
-    from backflip.api import teach
+    from backflip.teaching_api import teach
 
     with display_for(teacher, options) as display:
         result = teach(
@@ -370,7 +370,7 @@ def _resumed(run: "Run", options: argparse.Namespace, display: "Report | None") 
         from backflip.training.train import resume_train
 
         return resume_train(run, display)
-    from backflip.api import resume_teach
+    from backflip.teaching_api import resume_teach
 
     return resume_teach(run, display, labelling_of(options, run.config["teacher"]))
 

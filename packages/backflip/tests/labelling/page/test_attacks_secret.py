@@ -23,7 +23,7 @@ PURPOSES = ("address", "access", "same-site")
 TEACH = """
 import sys
 from pathlib import Path
-from backflip.api import teach
+from backflip.teaching_api import teach
 from backflip.labelling.people_source import LabellingSettings
 settings = {
     "num_envs": 4, "rollout_length": 16, "epochs": 1, "minibatches": 2, "hidden": (8,), "phases": 6,

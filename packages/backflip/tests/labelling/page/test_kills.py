@@ -31,7 +31,7 @@ TRAINER = """
 import sys
 from pathlib import Path
 from runshelf.store.finding import find_run, list_runs
-from backflip.api import resume_teach, teach
+from backflip.teaching_api import resume_teach, teach
 from backflip.labelling.people_source import LabellingSettings
 
 home, labels, port = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
