@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from backflip.labelling import answer_history, label_queue
-from backflip.labelling.label_queue import AHEAD, LabelQueue, checked_name
+from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.leases import LEASE_SECONDS
+from backflip.labelling.people_input import checked_name
 from backflip.labelling.refused import Refused
+from backflip.labelling.taking import AHEAD
 from backflip.labelling.tally import labels_per_minute_without_waiting
 from backflip.preferences.films import Film
 from backflip.preferences.label_records import NewQuery

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from backflip.cli import (
     diagnosing,
     inspecting,
+    labels,
     linting,
     probing,
+    serving,
     studying,
     sweeping,
     training_commands,
@@ -21,6 +23,8 @@ PROGRAM = Program(
     epilog=training_commands.EPILOG,
     commands=(
         training_commands.add,
+        serving.add,
+        labels.add,
         inspecting.add,
         diagnosing.add,
         probing.add,

@@ -1,10 +1,9 @@
-"""The commands teach, train, resume, serve and labels."""
+"""The commands teach, train and resume."""
 
 import argparse
 import functools
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backflip.algorithms.registry import algorithms, entry_of, names
@@ -26,7 +25,6 @@ from backflip.cli.who_answers import (
 from backflip.preferences.ask import ASKS, MOST_AT_ONCE
 from runshelf.cli.arguments import (
     RUN,
-    Parser,
     add_about,
     add_cost,
     add_output,
@@ -34,11 +32,9 @@ from runshelf.cli.arguments import (
     ratio,
     run_info,
     sentence,
-    share,
     whole,
 )
 from runshelf.cli.command_line import Reported
-from runshelf.cli.page_options import add_server_options, page_opener, printed_address
 from runshelf.cli.run_alerts import add_alerts, without_alerts
 from runshelf.cli.trusting import ask_to_import
 from runshelf.errors import UsageError, did_you_mean
@@ -65,8 +61,6 @@ def add(commands: Any) -> None:
     _add_teach(commands)
     _add_train(commands)
     _add_resume(commands)
-    _add_serve(commands)
-    _add_labels(commands)
 
 
 def _add_teach(commands: Any) -> None:
@@ -75,17 +69,26 @@ def _add_teach(commands: Any) -> None:
     parser.add_argument("env", metavar="ENV", nargs="?", help="what to learn")
     add_more(parser)
     parser.add_argument(
+        "--algorithm",
+        default="ppo",
+        metavar="NAME",
+        help=f"the algorithm: {', '.join(names())}; default ppo",
+    )
+    _add_questions(parser)
+    _add_material(parser)
+    add_page_options(parser, new_run=True)
+    _add_common(parser, least_env_steps=0)
+    parser.set_defaults(act=_teach)
+
+
+def _add_questions(parser: argparse.ArgumentParser) -> None:
+    """Add what says who answers, how many questions and of which kind."""
+    parser.add_argument(
         "--teacher",
         metavar="WHO",
         help="who answers: human (a page in the browser), terminal, oracle, noisy, "
         "noisy:mistake=0.1,tie=2, or module:function for your function; default human at a "
         "terminal or with an option of the page, otherwise oracle, which sees the true reward",
-    )
-    parser.add_argument(
-        "--algorithm",
-        default="ppo",
-        metavar="NAME",
-        help=f"the algorithm: {', '.join(names())}; default ppo",
     )
     parser.add_argument(
         "--labels",
@@ -94,6 +97,22 @@ def _add_teach(commands: Any) -> None:
         help="number of answers per seed, including imported ones; default 100, for people 150, "
         "or the number of imported ones",
     )
+    parser.add_argument(
+        "--ask",
+        choices=ASKS,
+        help="what the teacher does: compare two clips (default), rank several at once, or rate "
+        "one after the other; the same as --set ask=HOW",
+    )
+    parser.add_argument(
+        "--clips-at-once",
+        type=whole(2, MOST_AT_ONCE, 4),
+        metavar="K",
+        help="clips that are ranked at once, or rated in a row; the same as --set clips_at_once=K",
+    )
+
+
+def _add_material(parser: argparse.ArgumentParser) -> None:
+    """Add what a run of `teach` may start with: labels, a reward, clips, demonstrations."""
     parser.add_argument(
         "--labels-from",
         metavar="RUN_OR_FILE",
@@ -111,60 +130,12 @@ def _add_teach(commands: Any) -> None:
         "minari:ID",
     )
     parser.add_argument(
-        "--ask",
-        choices=ASKS,
-        help="what the teacher does: compare two clips (default), rank several at once, or rate "
-        "one after the other; the same as --set ask=HOW",
-    )
-    parser.add_argument(
-        "--clips-at-once",
-        type=whole(2, MOST_AT_ONCE, 4),
-        metavar="K",
-        help="clips that are ranked at once, or rated in a row; the same as --set clips_at_once=K",
-    )
-    parser.add_argument(
         "--demonstrations",
         nargs="+",
         metavar="FILE_OR_ID",
         help="prefer the clips of these episodes to the agent's clips: .npz files of play --save, "
         "or minari:ID",
     )
-    add_page_options(parser, new_run=True)
-    _add_common(parser, least_env_steps=0)
-    parser.set_defaults(act=_teach)
-
-
-def _add_serve(commands: Any) -> None:
-    about = "serve the pages of all runs, or the labelling page of one without training"
-    parser = commands.add_parser("serve", help=about, description=sentence(about))
-    parser.add_argument(
-        "run", metavar="RUN", nargs="?", help=f"whose clips to label: {RUN}; default: all runs"
-    )
-    overlap = "share of the pairs that a second person answers, too, from 0 to 1; default 0"
-    parser.add_argument("--overlap", type=share, default=0.0, metavar="SHARE", help=overlap)
-    add_server_options(parser, "the labelling page")
-    add_output(parser)
-    parser.set_defaults(act=_serve)
-
-
-def _add_labels(commands: Any) -> None:
-    about = "export labels from a run, or import labels into a run"
-    parser = commands.add_parser("labels", help=about, description=sentence(about))
-    actions = parser.add_subparsers(
-        title="actions", dest="action", metavar="ACTION", required=True, parser_class=Parser
-    )
-    for name, act, what in (
-        ("export", _export, "write all answers, with their clips, to a file"),
-        ("import", _import, "add the answers of a file to a run; resume the run to use them"),
-    ):
-        action = actions.add_parser(name, help=what, description=sentence(what))
-        action.add_argument("run", metavar="RUN", help=RUN)
-        action.add_argument("file", metavar="FILE", help="ends in .jsonl or .csv")
-        if name == "export":
-            incomplete = "write the labels that are left if some are lost, instead of stopping"
-            action.add_argument("--incomplete", action="store_true", help=incomplete)
-        add_output(action)
-        action.set_defaults(act=act)
 
 
 def _add_train(commands: Any) -> None:
@@ -373,62 +344,6 @@ def _resumed(run: "Run", options: argparse.Namespace, display: "Report | None") 
     from backflip.teaching_api import resume_teach
 
     return resume_teach(run, display, labelling_of(options, run.config["teacher"]))
-
-
-def _serve(options: argparse.Namespace) -> None:
-    from backflip.labelling.page_server import serve
-    from runshelf.cli.pages import serve_runs
-    from runshelf.store.finding import find_run
-
-    open_page = page_opener(options, "see all runs" if options.run is None else "compare clips")
-
-    def announce(place: Any) -> None:
-        put(open_page(printed_address(place)), flush=True)
-
-    if options.run is None:
-        from backflip.doctor.run_tab import TAB
-
-        serve_runs(options, announce, [TAB])
-        return
-    run = find_run(home(options), options.run)
-    serve(
-        run.folder, host=options.host, port=options.port, overlap=options.overlap, announce=announce
-    )
-
-
-def _export(options: argparse.Namespace) -> dict[str, Any]:
-    from backflip.preferences.exchange import export_labels
-    from backflip.preferences.labels import LabelStore
-    from runshelf.store.finding import find_run
-
-    run = find_run(home(options), options.run)
-    with LabelStore.open_existing(_labels_of(run, complete=not options.incomplete)) as store:
-        count = export_labels(store, Path(options.file))
-    return {"labels": count, "run": run.ulid, "file": options.file}
-
-
-def _import(options: argparse.Namespace) -> dict[str, Any]:
-    from backflip.preferences.exchange import import_labels, read_labels
-    from backflip.preferences.labels import LabelStore
-    from runshelf.store.finding import find_run
-
-    run, path = find_run(home(options), options.run), Path(options.file)
-    labels = read_labels(path)
-    with LabelStore.open_existing(_labels_of(run)) as store:
-        count = import_labels(store, labels, run.seeds, path.name)
-    return {"labels": count, "run": run.ulid, "file": options.file}
-
-
-def _labels_of(run: "Run", *, complete: bool = True) -> Path:
-    """Return the label file of a run, by default after a check that no labels are lost."""
-    from backflip.preferences.kept_labels import refuse_lost_labels
-    from backflip.preferences.label_file import LABELS
-
-    if run.manifest["command"] != "teach":
-        raise UsageError(f"run `{run.short}` of `{run.manifest['command']}` has no labels")
-    if complete:
-        refuse_lost_labels(run.folder)
-    return run.folder / LABELS
 
 
 def _common(options: argparse.Namespace) -> dict[str, Any]:

@@ -7,10 +7,8 @@ an id, so a request repeated after a lost connection or a killed server counts o
 in the label file before the method returns.
 """
 
-import math
 import random
 import time
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -18,6 +16,14 @@ from typing import Any, NamedTuple, final
 from backflip.labelling import answer_history
 from backflip.labelling.answer_history import OwnAnswer
 from backflip.labelling.leases import Leases
+from backflip.labelling.people_input import (
+    LONGEST_TEXT,
+    check_attempt,
+    check_seconds,
+    checked_goal,
+    checked_name,
+    on_one_line,
+)
 from backflip.labelling.prompts import (
     Asked,
     Given,
@@ -31,34 +37,27 @@ from backflip.labelling.prompts import (
     said_by,
 )
 from backflip.labelling.refused import Refused
+from backflip.labelling.taking import (
+    answered_by_others,
+    check_may_answer,
+    give_back,
+    held_and_free,
+    repeatable,
+    share_of,
+    take,
+)
 from backflip.labelling.tally import Tally, tally_of
 from backflip.preferences.careless import repeat_share, repeats_of
 from backflip.preferences.clip_sets import insert_scores
 from backflip.preferences.label_file import insert, now
-from backflip.preferences.label_records import DEMONSTRATION, Answer, StoredClip
+from backflip.preferences.label_records import Answer, StoredClip
 from backflip.preferences.labels import LabelStore
-from runshelf.errors import DamagedFile, shown
+from runshelf.errors import DamagedFile
 
-AHEAD = 4  # maximum prompts a person holds: one on the screen, three loaded
-REPEAT_AFTER = 10  # minimum number of answers between a prompt and its repeat
-LONGEST_TEXT = 200  # characters of a goal
-LONGEST_NAME = 40
 LISTED = 20  # answers in one part of the list of a person's answers
 GOAL, ENOUGH = "goal", "enough"  # keys in the label file
-NO_HOLDER = ""  # `who` of a take that returns a prompt to the queue
 
-_LAST_TAKER = "SELECT who FROM takes WHERE query = ? ORDER BY id DESC LIMIT 1"
 _OF_ATTEMPT = "SELECT id, query, answer, who FROM labels WHERE attempt = ?"
-# Every prompt without an answer, with the person who took it last and the number of that take. Of a
-# set, only the first query can be taken.
-_OPEN = """
-    SELECT q.id, q.repeats IS NOT NULL, t.who, t.id FROM queries q
-    LEFT JOIN takes t ON t.id = (SELECT max(id) FROM takes WHERE query = q.id)
-    WHERE q.origin IS NULL AND NOT EXISTS (SELECT 1 FROM effective e WHERE e.query = q.id)
-    AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.left_clip)
-    AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.right_clip)
-    AND NOT EXISTS (SELECT 1 FROM queries f WHERE f.clip_set = q.clip_set AND f.id < q.id)
-    ORDER BY q.id"""
 
 
 class Answered(NamedTuple):
@@ -141,15 +140,15 @@ class LabelQueue:
         self.leases.renew(who, place)
         others = self.leases.present() - {who}
         with self.store.file.transaction() as connection:
-            held, free = _held_and_free(connection, who, others, without)
+            held, free = held_and_free(connection, who, others, without)
             held = [query for query in held if is_shown(connection, query)]
-            share = _share(len(held) + len(free), len(others) + 1)
+            share = share_of(len(held) + len(free), len(others) + 1)
             fresh = (query for query in free if is_shown(connection, query))
             while len(held) < share:
                 query = self._next(connection, who, fresh)
                 if query is None:
                     break
-                _take(connection, query, who, self._clock())
+                take(connection, query, who, self._clock())
                 held.append(query)
             return [prompt(connection, query, who) for query in held]
 
@@ -162,9 +161,7 @@ class LabelQueue:
         who = checked_name(who)
         with self.store.file.transaction() as connection:
             for query in queries:
-                taker = connection.execute(_LAST_TAKER, (query,)).fetchone()
-                if taker is not None and taker[0] == who:
-                    _take(connection, query, NO_HOLDER, 0.0)
+                give_back(connection, query, who)
 
     def answer(self, query: int, answer: Given, who: str, seconds: float, attempt: str) -> Answered:
         """Record an answer. It is on disk when this returns.
@@ -181,14 +178,14 @@ class LabelQueue:
             Refused: the prompt is unknown, answered or not held by `who`, or the answer is invalid.
         """
         who = checked_name(who)
-        _check_seconds(seconds)
-        _check_attempt(attempt)
+        check_seconds(seconds)
+        check_attempt(attempt)
         with self.store.file.transaction() as connection:
             one = asked(connection, query)
             said = said_by(one, answer)
             label = _of_attempt(connection, attempt, said, who)
             if label is None:
-                _check_may_answer(connection, query, who)
+                check_may_answer(connection, query, who)
                 label = _record(connection, one, said, who, seconds, attempt)
         return Answered(label, self._opinion(query) if one.kind == "compare" else None)
 
@@ -207,7 +204,7 @@ class LabelQueue:
         who = checked_name(who)
         with self.store.file.transaction() as connection:
             one = asked(connection, query)
-            _check_may_answer(connection, query, who)
+            check_may_answer(connection, query, who)
             keep_marks(connection, one, marks, who)
 
     def undo(self, who: str, attempt: str) -> Undone:
@@ -220,14 +217,14 @@ class LabelQueue:
             Refused: there is nothing to undo.
         """
         who = checked_name(who)
-        _check_attempt(attempt)
+        check_attempt(attempt)
         with self.store.file.transaction() as connection:
             query, answer, author, repeated = answer_history.undo(connection, who, attempt)
             if answer is not None and author == who:
                 return Undone(query, None, answer)
             if repeated:  # another person may hold or have answered the prompt now
-                _check_may_answer(connection, query, who)
-            _take(connection, query, who, self._clock())
+                check_may_answer(connection, query, who)
+            take(connection, query, who, self._clock())
             return Undone(query, prompt(connection, query, who), None)
 
     def redo(self, who: str, attempt: str) -> Redone:
@@ -237,7 +234,7 @@ class LabelQueue:
             Refused: there is nothing to redo, or another person has answered the prompt.
         """
         who = checked_name(who)
-        _check_attempt(attempt)
+        check_attempt(attempt)
         with self.store.file.transaction() as connection:
             query, answer, _, _ = answer_history.redo(connection, who, attempt)
             if answer is None:  # a repeated request: it was undone again
@@ -254,7 +251,7 @@ class LabelQueue:
         """
         who = checked_name(who)
         checked = checked_answer(answer)
-        _check_attempt(attempt)
+        check_attempt(attempt)
         with self.store.file.transaction() as connection:
             return answer_history.correct(connection, label, checked, who, attempt)
 
@@ -276,7 +273,7 @@ class LabelQueue:
 
     def goal(self) -> str:
         """Return the goal in the person's words; empty if not set."""
-        return _plain(self._saying(GOAL) or "")[:LONGEST_TEXT]
+        return on_one_line(self._saying(GOAL) or "")[:LONGEST_TEXT]
 
     def set_goal(self, text: str, who: str) -> str:
         """Record a new goal and return the stored text.
@@ -317,9 +314,9 @@ class LabelQueue:
             return None
         chance, repeats = self._rng.random(), repeat_share(repeats_of(self.store, who))
         if chance < repeats:
-            again = _repeatable(connection, who)
+            again = repeatable(connection, who)
         elif chance < repeats + self._overlap:
-            again = _answered_by_others(connection, who)
+            again = answered_by_others(connection, who)
         else:
             again = None
         return query if again is None else self._repeat(connection, again)
@@ -351,52 +348,6 @@ class LabelQueue:
             )
 
 
-def checked_name(who: str) -> str:
-    """Return a labeller's name, trimmed.
-
-    Raises:
-        Refused: it is empty, too long, has invisible characters, or has a meaning of its own.
-    """
-    name = unicodedata.normalize("NFC", " ".join(who.split()))
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise Refused(
-            "invalid", f"a name has 1 to {LONGEST_NAME} visible characters, got `{name[:60]!r}`"
-        )
-    if name == DEMONSTRATION:
-        raise Refused("invalid", f"`{name}` means labels of demonstrations: choose another name")
-    return name
-
-
-def checked_goal(text: object) -> str:
-    """Return a goal on one line, without invisible characters.
-
-    Raises:
-        Refused: it is not text, or it is too long.
-    """
-    if not isinstance(text, str):
-        raise Refused("invalid", f"the goal must be text, got {shown(text)}")
-    text = _plain(text)
-    if len(text) > LONGEST_TEXT:
-        raise Refused("invalid", f"the goal has {len(text)} characters; at most {LONGEST_TEXT} fit")
-    return text
-
-
-def _plain(text: str) -> str:
-    """Return a text on one line, without invisible characters."""
-    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
-
-
-def _check_seconds(seconds: float) -> None:
-    if not (math.isfinite(seconds) and seconds >= 0):
-        raise Refused("invalid", f"`seconds` is {seconds}: expected a number, 0 or more")
-
-
-def _check_attempt(attempt: str) -> None:
-    if not (8 <= len(attempt) <= 64 and attempt.isascii() and attempt.isprintable()):
-        said = f"`attempt` must be 8 to 64 printable ASCII characters, got {len(attempt)}"
-        raise Refused("invalid", said)
-
-
 def _of_attempt(connection: Any, attempt: str, said: Said, who: str) -> int | None:
     """Return the first label that an earlier request with this attempt created; None if none."""
     found = [
@@ -425,79 +376,3 @@ def _record(connection: Any, one: Asked, said: Said, who: str, seconds: float, a
             (query, answer, who, at, each, part),
         )
     return int(connection.execute(_OF_ATTEMPT, (attempt,)).fetchone()[0])
-
-
-def _check_may_answer(connection: Any, query: int, who: str) -> None:
-    """Refuse a prompt that is answered, or that `who` does not hold."""
-    answered = connection.execute(
-        "SELECT who, answer FROM effective WHERE query = ?", (query,)
-    ).fetchone()
-    if answered:
-        raise Refused("answered", f"prompt {query} was answered by {answered[0]}: undo that first")
-    taker = connection.execute(_LAST_TAKER, (query,)).fetchone()
-    if taker is None or taker[0] != who:
-        holder = f"{taker[0]} has it" if taker and taker[0] != NO_HOLDER else "take it first"
-        raise Refused("not yours", f"you do not hold prompt {query} ({holder})")
-
-
-def _held_and_free(
-    connection: Any, who: str, others: Collection[str], without: Collection[int]
-) -> tuple[list[int], list[int]]:
-    """Return the prompts that `who` holds, in order of taking, and those that no person holds.
-
-    Args:
-        connection: inside a transaction.
-        who: a person.
-        others: the other people who are present.
-        without: queries to leave out.
-    """
-    held: list[tuple[int, int]] = []
-    free: list[int] = []
-    for query, is_repeat, taker, take in connection.execute(_OPEN):
-        if query in without:
-            continue
-        if taker == who:
-            held.append((take, query))
-        elif taker not in others and not is_repeat:  # a repeat is for the person it was made for
-            free.append(int(query))
-    return [query for _, query in sorted(held)], free
-
-
-def _share(available: int, people: int) -> int:
-    """Return how many prompts one person may hold, so that some remain for the others."""
-    return max(1, min(AHEAD, math.ceil(available / people)))
-
-
-def _take(connection: Any, query: int, who: str, moment: float) -> None:
-    """Record that `who` takes a prompt, unless they took it last."""
-    taker = connection.execute(_LAST_TAKER, (query,)).fetchone()
-    if taker is None or taker[0] != who:
-        insert(
-            connection, "INSERT INTO takes (query, who, at) VALUES (?, ?, ?)", (query, who, moment)
-        )
-
-
-def _repeatable(connection: Any, who: str) -> int | None:
-    """Return the oldest pair that `who` answered some time ago and that has no repeat yet."""
-    row = connection.execute(
-        "SELECT e.query FROM effective e JOIN queries q ON q.id = e.query"
-        " WHERE e.who = ? AND q.repeats IS NULL AND q.origin IS NULL AND q.clip_set IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM queries r WHERE r.repeats = q.id)"
-        " AND (SELECT count(*) FROM effective l WHERE l.who = e.who AND l.id > e.id) >= ?"
-        " ORDER BY e.id LIMIT 1",
-        (who, REPEAT_AFTER),
-    ).fetchone()
-    return int(row[0]) if row else None
-
-
-def _answered_by_others(connection: Any, who: str) -> int | None:
-    """Return the newest pair that another person answered and that has no repeat yet."""
-    row = connection.execute(
-        "SELECT e.query FROM effective e JOIN queries q ON q.id = e.query"
-        " WHERE e.who <> ? AND q.repeats IS NULL AND q.origin IS NULL AND q.clip_set IS NULL"
-        " AND EXISTS (SELECT 1 FROM films f WHERE f.clip = q.left_clip)"
-        " AND NOT EXISTS (SELECT 1 FROM queries r WHERE r.repeats = q.id)"
-        " ORDER BY e.id DESC LIMIT 1",
-        (who,),
-    ).fetchone()
-    return int(row[0]) if row else None

@@ -12,7 +12,7 @@ rounds (`backflip.preferences.schedule`).
 
 import math
 
-from backflip.labelling.label_queue import AHEAD
+from backflip.labelling.taking import AHEAD
 
 
 def open_pairs_allowed(

@@ -19,8 +19,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from backflip.labelling.label_queue import checked_name
 from backflip.labelling.page_state import listed_fields, opinion_fields, pair_fields, state_fields
+from backflip.labelling.people_input import checked_name
 from backflip.labelling.refused import Refused
 from backflip.labelling.run_page import run_page_address
 from backflip.labelling.service import LabelService

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, final
 
-from backflip.labelling.label_queue import LabelQueue, checked_goal
+from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.needed_labels import (
     FIRST_SHARE,
     needed_labels,
@@ -20,6 +20,7 @@ from backflip.labelling.needed_labels import (
     next_phase,
 )
 from backflip.labelling.pace import open_pairs_allowed, pairs_to_stay_busy
+from backflip.labelling.people_input import checked_goal
 from backflip.labelling.processes import NO_TERMINAL, PageProcess, TerminalProcess
 from backflip.labelling.status import read_status, write_status
 from backflip.labelling.tally import labels_per_minute, labels_per_minute_without_waiting

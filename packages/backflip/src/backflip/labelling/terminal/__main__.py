@@ -14,7 +14,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from backflip.labelling.label_queue import LabelQueue, checked_name
+from backflip.labelling.label_queue import LabelQueue
+from backflip.labelling.people_input import checked_name
 from backflip.labelling.terminal.device import Quit, Terminal, has_terminal
 from backflip.labelling.terminal.labeller import Labeller
 from backflip.preferences.label_file import LABELS

@@ -6,11 +6,12 @@ import time
 from pathlib import Path
 from typing import NamedTuple, final
 
-from backflip.labelling.label_queue import AHEAD, LabelQueue
+from backflip.labelling.label_queue import LabelQueue
 from backflip.labelling.leases import RENEW_SECONDS
 from backflip.labelling.prompts import Given, Marks, Prompt, after_key
 from backflip.labelling.refused import Refused
 from backflip.labelling.status import Status, read_status
+from backflip.labelling.taking import AHEAD
 from backflip.labelling.terminal.device import Quit
 from backflip.labelling.terminal.frames import FrameLoader, PairFrames, clip_of
 from backflip.labelling.terminal.keys import PASTE
