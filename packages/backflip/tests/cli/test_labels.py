@@ -59,6 +59,18 @@ def test_labels_are_exported_and_imported_by_a_file(
     assert capsys.readouterr().out == f"labels 3, run {one.name[-8:]}, file {file}\n"
 
 
+def test_labels_are_not_imported_into_a_run_that_cannot_compare_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that failed before its first clips: labels of any environment would look right."""
+    one, empty, file = a_run(tmp_path), a_run(tmp_path, answers=0), str(tmp_path / "labels.csv")
+    assert main(["labels", "export", str(one), file]) == 0
+    assert main(["labels", "import", str(empty), file]) == 2
+    assert "has no clips yet" in (said := capsys.readouterr().err)
+    assert "--labels-from FILE" in said
+    assert labels_in(empty) == 0
+
+
 @pytest.mark.medium
 @pytest.mark.parametrize(
     ("line", "says"),

@@ -75,6 +75,17 @@ def test_numbers_equal_those_computed_by_hand() -> None:
     assert told["lengths"] == {"min": 40, "mean": 50, "std": 10, "max": 60}
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "kind"),
+    [(-2.0, 2.0, "note"), (0.0, 20.0, "note"), (0.0, 1e6, "hinders"), (-0.01, 0.01, "hinders")],
+)
+def test_actions_far_from_unit_scale_hinder(low: float, high: float, kind: str) -> None:
+    box = Box(np.full(1, low, np.float32), np.full(1, high, np.float32), np.dtype(np.float32))
+    (found,) = [one for one in findings(report(action=box)) if one.check == "ACT-BOUNDS"]
+    assert found.kind == kind
+    assert ("RescaleAction" in found.text) == (kind == "hinders")
+
+
 def test_observations_outside_the_bounds_are_noted() -> None:
     """Dimension 1 reaches 3, but its upper bound is 2."""
     low, high = np.full(2, -4, np.float32), np.array([np.inf, 2], np.float32)

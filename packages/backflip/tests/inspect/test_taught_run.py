@@ -20,6 +20,7 @@ from backflip.teaching_api import teach
 from backflip.training.policy import SavedPolicy
 from backflip.training.queries.label_pictures import PICTURES
 from backflip.training.result import Result
+from backflip.training.reward_learning.reward_measures import most_wrong
 from runshelf.errors import UsageError
 from runshelf.store.run import open_run
 
@@ -82,7 +83,9 @@ def test_the_learned_reward_is_shown_along_the_episode(
     told = json.loads(shown.numbers.read_text())["checkpoints"][-1]
     assert told["learned_spearman"] == last.learned.spearman
     np.testing.assert_allclose(told["first_episode"]["learned_reward"], expected, rtol=1e-3)
-    assert [line.split(":")[0] for line in shown.labels].count("most wrong") == 5
+    (measured, _) = json.loads((taught.folder / "learned-reward.json").read_text())["seeds"]
+    kinds = [line.split(":")[0].replace(" ", "_") for line in shown.labels]
+    assert [kinds.count(kind) for kind in PICTURES] == [len(measured[kind]) for kind in PICTURES]
     print_watched(shown)
     printed = capsys.readouterr().out
     assert "mean learned reward" in printed
@@ -96,15 +99,25 @@ def test_the_labels_that_the_model_is_wrong_about_are_drawn_and_told(taught: Res
     measures = json.loads((taught.folder / "learned-reward.json").read_text())["seeds"][0]
     with LabelStore.open_existing(taught.folder / "labels.sqlite") as store:
         for kind, name in PICTURES.items():
+            assert (taught.folder / name).exists() == bool(measures[kind])
+            if not measures[kind]:
+                continue
             with Image.open(taught.folder / name) as picture:
                 lines = picture.info["Description"].splitlines()
-            assert len(lines) == 1 + 3 * 3
+            assert len(lines) == 1 + 3 * min(3, len(measures[kind]))
             for one, said in zip(measures[kind], lines[1::3], strict=False):
                 assert said.startswith(f"query {one['query']}: answered {one['answer']}, P(left) ")
                 true = [float(clip["reward"].sum()) for clip in store.clips(one["query"])]
                 np.testing.assert_allclose(one["true_returns"], true, rtol=1e-6)
-    wrong = [abs(x["left"] - (x["answer"] == "left")) for x in measures["most_wrong"]]
-    assert wrong == sorted(wrong, reverse=True)
+    assert measures["most_unsure"]
+
+
+def test_an_answer_is_wrong_if_the_model_contradicts_it():
+    chance = np.array([0.9, 0.4, 0.8, 0.01, 0.6, 0.3])
+    truth = np.array([1.0, 1.0, 0.0, 1.0, 0.5, 0.0])
+    assert most_wrong(chance, truth).tolist() == [3, 2, 1]
+    assert most_wrong(np.array([0.1, 0.8, 0.76]), np.full(3, 0.5)).tolist() == [0, 1, 2]
+    assert most_wrong(np.zeros(0), np.zeros(0)).tolist() == []
 
 
 @pytest.mark.slow

@@ -259,7 +259,7 @@ def test_waiting_lines():
     assert said("learning", phase=5, phases=5)[0].endswith("phase 5 of 5")
     assert said("evaluating")[0] == "no more answers are needed: rating the agent"
     assert said("drawing")[0] == "drawing the next clips"
-    assert said("waiting")[0] == "other people hold the open pairs"
+    assert said("waiting")[0] == "waiting for the next pair"
 
 
 def test_progress_parts():

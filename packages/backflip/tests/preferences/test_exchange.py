@@ -147,7 +147,7 @@ NAMES = st.text(
 @both
 @settings(max_examples=25)
 @given(
-    who=NAMES,
+    who=NAMES.filter(str.isprintable),
     origin=st.none() | NAMES.filter(bool),
     seconds=st.floats(0, 1e6),
     numbers=st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1),
@@ -387,6 +387,8 @@ def test_invalid_values_are_refused(store, tmp_path, lines, change, column, matc
         ({"who": 7}, "who"),
         ({"who": None}, "who"),
         ({"who": "\ud800"}, "who"),
+        ({"who": "\x1b[31mred"}, "who"),
+        ({"who": "two\nlines"}, "who"),
         ({"origin": 7}, "origin"),
         ({"at": 7}, "at"),
         ({"left_clip": 7}, "left_clip"),
@@ -427,7 +429,7 @@ def test_rows_with_too_few_or_too_many_cells_are_refused(store, tmp_path, lines)
 
 
 def test_errors_name_the_first_line_of_a_row(store, tmp_path, lines):
-    rows = [lines[0] | {"who": 'two\nlines, \r\nand "more"'}, lines[1] | {"answer": "maybe"}]
+    rows = [lines[0] | {"origin": 'two\nlines, \r\nand "more"'}, lines[1] | {"answer": "maybe"}]
     refused(store, tmp_path / "y.csv", as_csv(rows), 5, "`answer`", "got `maybe`")
 
 

@@ -14,12 +14,14 @@ from backflip.preferences.fresh_pairs import BOTH, FRESH, LEFT, Forecast, fresh_
 from backflip.preferences.fresh_pairs import forecast_array as as_array
 from backflip.preferences.label_records import NewQuery
 from backflip.preferences.labels import LabelStore
+from backflip.preferences.reward_alarm import Alarm
 from backflip.teaching_api import resume_teach, teach
 from backflip.training.queries.fresh_checks import (
     CHECK_METRICS,
     FreshChecks,
     fresh_until,
     health_of_checks,
+    in_words,
     metrics_of,
 )
 from backflip.training.queries.query_maker import QueryMaker
@@ -52,6 +54,15 @@ def tiny(home: Path, **changes: Any) -> Result:
     settings = TINY | changes.pop("settings", {})
     options = {"labels": LABELS, "seeds": 2, "env_steps": 4 * 16 * 6, "argv": ["backflip"]}
     return teach("Pendulum-v1", settings=settings, home=home, **(options | changes))
+
+
+def test_a_share_of_few_pairs_is_a_number():
+    """A percentage of one pair says nothing."""
+    few = Alarm("no alarm", 1, 0.5, 0.7, 4, 0.75, 1.0, None)
+    said = in_words(few)
+    assert "0.5 of 1 fresh pair (a tie counts half)" in said
+    assert "new to old behaviour in 3 of 4 pairs" in said
+    assert "75% of 20 fresh pairs" in in_words(few._replace(checks=20, agreement=0.75))
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +204,7 @@ def test_an_alarm_is_said_and_recorded_once(tmp_path: Path) -> None:
     assert alarm.state == "alarm"
     assert len(said) == 1
     assert said[0].startswith("REWARD ALARM at ")
-    assert "prefers new to old behaviour in 0% of 8 pairs" in said[0]
+    assert "prefers new to old behaviour in 0 of 8 pairs" in said[0]
     assert health_of_checks(metrics_of(alarm))["fresh_evidence"] >= 20
     run = open_run(writer.folder)
     assert run.alarms() == said

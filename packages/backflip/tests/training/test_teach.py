@@ -224,13 +224,15 @@ def test_settings_of_teaching_out_of_range_are_refused(setting):
 
 
 def test_a_record_too_short_for_a_clip_is_refused_with_a_suggestion():
-    for length, enough in ((25, 200), (300, 2400)):
+    for length, fits, enough in ((25, 3, 50), (300, 37, 600)):
         short = TeachConfig(clip_length=length, random_env_steps=length - 1)
-        with pytest.raises(UsageError, match=f"try --set random_env_steps={enough}$"):
+        said = f"try --set clip_length={fits} or --set random_env_steps={enough}$"
+        with pytest.raises(UsageError, match=said):
             short.check(CartPole().spec, updates=100, usual_phases=20)
-        dataclasses.replace(short, random_env_steps=enough).check(
-            CartPole().spec, updates=100, usual_phases=20
-        )
+        for change in ({"clip_length": fits}, {"random_env_steps": enough}):
+            dataclasses.replace(short, **change).check(
+                CartPole().spec, updates=100, usual_phases=20
+            )
 
 
 PROGRAM = """

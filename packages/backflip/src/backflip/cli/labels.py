@@ -44,13 +44,14 @@ def _export(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _import(options: argparse.Namespace) -> dict[str, Any]:
-    from backflip.preferences.exchange import import_labels, read_labels
+    from backflip.preferences.exchange import import_labels, read_labels, refuse_without_clips
     from backflip.preferences.labels import LabelStore
     from runshelf.store.finding import find_run
 
     run, path = find_run(home(options), options.run), Path(options.file)
     labels = read_labels(path)
     with LabelStore.open_existing(_labels_of(run)) as store:
+        refuse_without_clips(store, run.short)
         count = import_labels(store, labels, run.seeds, path.name)
     return {"labels": count, "run": run.ulid, "file": options.file}
 

@@ -18,7 +18,7 @@ def find_object(name: str) -> Any:
     if module.endswith(".py"):
         hint = f"{Path(module).stem}:{attribute or 'my_function'}"
         raise UsageError(f"`{name}` names a file, not a module: drop `.py`, as in {hint}")
-    if not module or not attribute.isidentifier():
+    if not module or module.startswith(".") or not attribute.isidentifier():
         raise UsageError(f"`{name}` must be module:name, as in my_file:my_function")
     found = _import(module)
     if not hasattr(found, attribute):

@@ -33,6 +33,10 @@ def user_env(env_id: str) -> Callable[..., Any] | None:
             f"unknown environment `{env_id}`: write `module:Class` for a class of your own, or "
             "`module:function` for a function that returns an environment"
         )
+    if module.startswith("."):
+        raise UsageError(
+            f"unknown environment `{env_id}`: the module must be a name such as my_envs, not a path"
+        )
     if not colon or env_id in NATIVE or env_id.startswith(PREFIXES):
         return None
     found = _import(env_id, module)

@@ -12,6 +12,7 @@ from backflip.inspect.report import Report, per_channel
 
 FAR_Z = 10.0  # a value further from the mean, in standard deviations, is an outlier
 UNIT = (0.05, 20.0)  # scales of observations that networks can use without normalisation
+FAR_FROM_ONE = 10.0  # half ranges of actions beyond this factor of 1 hinder learning
 SPARSE = 0.01  # rewards are sparse below this share of informative ones
 LARGE_REWARD, SMALL_REWARD = 20.0, 1e-3
 SHORT_SIGHTED = 0.1  # a horizon is short below this share of an episode
@@ -306,7 +307,13 @@ def _box(report: Report) -> Iterator[Finding]:
     elif not ((action.low == -1).all() and (action.high == 1).all()):
         low, high = float(action.low.min()), float(action.high.max())
         text = f"Actions range from {low:g} to {high:g}, not from -1 to 1. Policies here start "
-        yield Finding("note", f"{text}with a mean near 0 and a standard deviation of 1.")
+        text += "with a mean near 0 and a standard deviation of 1."
+        half = (action.high.astype(float) - action.low) / 2
+        if (half > FAR_FROM_ONE).any() or (half < 1 / FAR_FROM_ONE).any():
+            wrap = " Wrap the environment: gymnasium.wrappers.RescaleAction(env, -1.0, 1.0)."
+            yield Finding("hinders", text + wrap)
+        else:
+            yield Finding("note", text)
 
 
 def _some(names: "np.ndarray | list[str]") -> str:

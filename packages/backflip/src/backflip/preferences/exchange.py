@@ -110,6 +110,19 @@ def import_labels(
     )
 
 
+def refuse_without_clips(store: LabelStore, run: str) -> None:
+    """Refuse labels for a store without clips, which cannot tell whether they fit.
+
+    Raises:
+        UsageError: the store has no clips.
+    """
+    if not store.file.rows("SELECT 1 FROM clips LIMIT 1"):
+        raise UsageError(
+            f"run `{run}` has no clips yet, so labels cannot be compared with its environment; "
+            "start a new run with them: backflip teach ENV --labels-from FILE"
+        )
+
+
 def _refuse_other_answers(
     labels: Sequence[ImportedLabel], known: Mapping[Identity, str], seeds: Iterable[int]
 ) -> None:

@@ -396,6 +396,10 @@ def _is_text(value: Any) -> bool:
     return True
 
 
+def _is_name(value: Any) -> bool:
+    return _is_text(value) and value.isprintable()
+
+
 def _is_answer(value: Any) -> bool:
     return value in ANSWERS
 
@@ -436,7 +440,7 @@ _FIELDS = {
     "seed": _COUNT,
     "env_steps": _COUNT,
     "answer": _Field(f"one of {_listed(ANSWERS)}", _is_answer),
-    "who": _Field("a name", _is_text),
+    "who": _Field("a name of printable characters", _is_name),
     "at": _Field("a time with its zone, such as 2026-01-31T12:00:00+00:00", _is_time),
     "seconds": _Field("a number of seconds, 0 or more", _is_seconds),
     "repeats": _Field("a query's number, or nothing", _is_count_or_none),

@@ -190,6 +190,7 @@ CHECKS = (
     ),
     Check(
         id="RM-COLLAPSED",
+        severity="warning",  # a reward that depends on actions alone is learned all the same
         title="the representation has collapsed",
         quantity="share of seeds whose features no longer tell states apart",
         measure=_collapsed,

@@ -4,15 +4,15 @@ import { at, fill, put } from "./dom.js";
 import { load, release } from "./films.js";
 import { charts, preferred } from "./opinion.js";
 import { Player } from "./player.js";
-import { ANSWERS, count, duration, many, teaching, untilLearning } from "./words.js";
+import { ANSWERS, count, counted, duration, many, teaching, untilLearning } from "./words.js";
 
 const episode = new Player([at("episode").querySelector("canvas")]);
 
-/** Shows the number of answers, how many are wanted, the rate and the agreement. */
+/** Shows the number of answers or labels, how many are wanted, the rate and the agreement. */
 export function showTally(state) {
   const { tally, status: { budget } } = state;
   put("labels", count(tally.labels));
-  put("budget", budget ? `of ${many(budget, "answer")}` : "answers");
+  put("budget", budget ? `of ${many(budget, counted(state))}` : `${counted(state)}s`);
   const bar = at("progress");
   bar.hidden = !budget;
   fill(bar, budget && tally.labels / budget);

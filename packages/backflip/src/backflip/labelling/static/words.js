@@ -99,6 +99,11 @@ export function training(status) {
   return [now[status.doing], ["finished", "learning"].includes(status.doing) ? "" : done].filter(Boolean).join(" · ");
 }
 
+/** Returns what is counted: a ranked or rated set of clips gives several labels. */
+export function counted({ kind }) {
+  return kind === "compare" ? "answer" : "label";
+}
+
 /** Returns how many answers the next learning needs: "27 of 30 answers, then the agent learns …". */
 export function untilLearning(state) {
   const { status, tally } = state;
@@ -110,7 +115,7 @@ export function untilLearning(state) {
   const long = seconds ? ` for about ${duration(seconds < 10 ? seconds : Math.round(seconds))}` : "";
   const learns = status.doing === "learning" ? "learns again" : "learns";
   if (left <= 0) return `Enough answers: next, the agent ${learns}${long}`;
-  return `${count(given)} of ${many(given + left, "answer")}, then the agent ${learns}${long}`;
+  return `${count(given)} of ${many(given + left, counted(state))}, then the agent ${learns}${long}`;
 }
 
 const DOING = {
@@ -136,10 +141,11 @@ function doing(status) {
   return { title, why: why(status) };
 }
 
-function noMore({ tally, status }, title) {
+function noMore(state, title) {
+  const { tally, status } = state;
   const starting = ["waiting", "drawing"].includes(status.doing);
   const now = starting ? "The agent learns next" : doing(status).title;
-  return { title, why: `${many(tally.labels, "answer")}, thank you. ${now}.`, timed: !starting, elapsed };
+  return { title, why: `${many(tally.labels, counted(state))}, thank you. ${now}.`, timed: !starting, elapsed };
 }
 
 function held(tally) {

@@ -20,7 +20,7 @@ def waiting_lines(status: Status, now: float) -> list[str]:
         "setting up": f"setting up {clean(status.env)}".rstrip(),
         "drawing": "drawing the next clips",
         "learning": f"the agent is learning from your answers{_phase(status)}",
-        "waiting": "other people hold the open pairs",
+        "waiting": "waiting for the next pair",
         "evaluating": "no more answers are needed: rating the agent",
     }
     spent = max(0.0, now - status.since)

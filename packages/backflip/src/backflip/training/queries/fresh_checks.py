@@ -9,6 +9,7 @@ from backflip.preferences.labels import LabelStore
 from backflip.preferences.reward_alarm import FALSE_ALARMS, Alarm, alarm_of, checks_of
 from runshelf.formatting import plural
 
+FEWEST_FOR_PERCENT = 10  # pairs whose share is written as a percentage
 RAISED = "REWARD ALARM"  # how the words of a raised alarm begin
 CHECK_METRICS = (
     "fresh_checks",
@@ -103,11 +104,19 @@ def in_words(alarm: Alarm) -> str:
     """Return what the checks say, as one line."""
     if not alarm.checks:
         return "reward alarm: not enough checks (no fresh pair is answered)"
-    said = f"the teacher agrees with the learned reward in {alarm.agreement:.0%}"
-    said += f" of {plural(alarm.checks, 'fresh pair')}"
+    agrees = _share(alarm.agreement or 0.0, alarm.checks, "fresh pair")
+    said = f"the teacher agrees with the learned reward in {agrees}"
     if alarm.new_preferred is not None:
-        said += f" and prefers new to old behaviour in {alarm.new_preferred:.0%}"
-        said += f" of {plural(alarm.against_old, 'pair')}"
+        newer = _share(alarm.new_preferred, alarm.against_old, "pair")
+        said += f" and prefers new to old behaviour in {newer}"
     if alarm.state == "alarm":
         return f"{RAISED} at {alarm.raised_at:,} env steps: the learned return rises, but {said}"
     return f"reward alarm: {alarm.state}; {said}"
+
+
+def _share(share: float, pairs: int, what: str) -> str:
+    """Return a share of pairs: of few as a number, in which a tie counts half."""
+    if pairs >= FEWEST_FOR_PERCENT:
+        return f"{share:.0%} of {plural(pairs, what)}"
+    halves = " (a tie counts half)" if round(2 * share * pairs) % 2 else ""
+    return f"{share * pairs:g} of {plural(pairs, what)}{halves}"

@@ -160,8 +160,9 @@ def initial_reward(start: Start, model: RewardModel, env_id: str, seeds: int) ->
     try:
         theirs = unflatten(model.initial(rows), arrays)
     except DamagedFile as error:
+        first, *_ = str(error).split("; ")
         raise UsageError(
-            f"the reward model of `{folder}` is for another environment than `{env_id}`: {error}"
+            f"the reward model of `{folder}` is for another environment than `{env_id}`: {first}"
         ) from error
     return stack_rows([row_of(theirs, seed % rows) for seed in range(seeds)])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from backflip.core.trees import row_of
 from backflip.core.types import Transition
@@ -27,7 +27,7 @@ from backflip.rewards.calibration import (
     reliability,
     spearman,
 )
-from backflip.rewards.interface import TIE_WIDTH, ObservedClip, RewardModel
+from backflip.rewards.interface import TIE, TIE_WIDTH, ObservedClip, RewardModel
 from backflip.training.reward_learning.reward_distances import RewardDistances
 from backflip.training.reward_learning.reward_fits import LEFT_PREFERRED
 from runshelf.received_json import parse_record
@@ -37,7 +37,7 @@ from runshelf.store.writing import replace_file
 
 MEASURES = "learned-reward.json"
 MOST_LABELS = 300  # newest labels of a seed that its calibration is measured on
-LISTED = 5  # labels that the model is most wrong or most unsure about
+LISTED = 5  # most labels that the model is most wrong or most unsure about
 FEWEST_EPISODES = 8  # complete episodes in a record; with fewer, parts of episodes are compared
 
 
@@ -190,7 +190,7 @@ class RewardMeasures:
         true = np.array([clip.reward.sum() for clip in clips]).reshape(-1, 2)
         chance = left_probability(margins, tie_width)
         truth = truth[: len(chance)]
-        spread, wrong = expected_answer(margins, tie_width).std(-1), np.abs(chance - truth)
+        spread = expected_answer(margins, tie_width).std(-1)
 
         def listed(order: np.ndarray) -> list[dict[str, Any]]:
             return [
@@ -212,9 +212,24 @@ class RewardMeasures:
                 np.array([LEFT_PREFERRED[one.answer or ""] for one in fresh]),
             ),
             "labels": _table(chance, truth),
-            "most_wrong": listed(np.argsort(-wrong, kind="stable")),
+            "most_wrong": listed(most_wrong(chance, truth)),
             "most_unsure": listed(np.argsort(-spread, kind="stable")),
         }
+
+
+def most_wrong(
+    chance: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]
+) -> Int[np.ndarray, " wrong"]:
+    """Return the places of the answers that the model contradicts, the most unlikely first.
+
+    Args:
+        chance: P(left) of the model.
+        truth: the answers: 1 for left, 0 for right, ½ for a tie. A tie is contradicted where
+            P(left) is nearer to 0 or 1 than to ½.
+    """
+    error = np.abs(chance - truth)
+    worst = np.argsort(-error, kind="stable")
+    return worst[(error > np.where(truth == TIE, 0.25, 0.5))[worst]]
 
 
 def _table(chance: Float[np.ndarray, " n"], truth: Float[np.ndarray, " n"]) -> dict[str, Any]:

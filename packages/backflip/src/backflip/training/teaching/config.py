@@ -163,9 +163,11 @@ class TeachConfig:
                 f"try --set phases={usual_phases}"
             )
         if self.random_env_steps < self.clip_length:
+            fits = max(SHORTEST_CLIP, self.random_env_steps // 8)
             wrong.append(
                 f"in `random_env_steps={self.random_env_steps}` there is no clip of "
-                f"{self.clip_length} env steps; try --set random_env_steps={8 * self.clip_length}"
+                f"{self.clip_length} env steps; try --set clip_length={fits} or "
+                f"--set random_env_steps={2 * self.clip_length}"
             )
         first = self.random_envs * (self.random_env_steps - self.clip_length + 1)
         most = first * (first - 1) // 2

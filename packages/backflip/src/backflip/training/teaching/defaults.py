@@ -128,7 +128,8 @@ def teach_settings(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[
     """Return default settings of an algorithm and of `TeachConfig` for an environment.
 
     Only PPO has other settings while it is taught, except on grids. `backflip.training.build` fills
-    in all that are missing with the defaults of `train`. A clip is no longer than an episode.
+    in all that are missing with the defaults of `train`. A clip is no longer than the time limit of
+    an episode, if the environment has one.
     """
     learning, teaching = _of_kind(algorithm, spec)
     usual, limit = teaching.get("clip_length", TeachConfig.clip_length), spec.max_episode_steps
