@@ -354,6 +354,15 @@ def test_long_and_short_episodes_count_by_their_length():
     assert found.value.max() == 0.0
 
 
+@pytest.mark.parametrize(("sign", "is_found"), [(1.0, False), (-1.0, True)])
+def test_costs_of_the_start_do_not_make_rewards_of_both_signs_wrong(sign, is_found):
+    """As PPO on MountainCarContinuous: costs in small units, then a goal in large ones."""
+    scaled = np.where(T < 0.2, -0.05, 0.01)
+    columns = {"episode_return_mean": 90.0, "episode_length_mean": 100.0, "episodes": 1.0}
+    costs = {"reward_mean": sign * scaled, "reward_min": -1.0, "reward_max": 10.0}
+    assert ("REW-SIGN" in found_in(log("ppo", **columns, **costs))) == is_found
+
+
 def test_a_low_return_counts_in_known_environments_and_when_healthy_runs_have_learnt():
     check, low = BY_ID["ENV-BELOW"], SAMPLES["ENV-BELOW"].broken
     needed = healthy_returns()["backflip"]["CartPole-v1"]["ppo"].env_steps

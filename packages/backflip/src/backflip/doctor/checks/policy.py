@@ -114,8 +114,9 @@ def _kl_once(log: Log) -> Running | None:
 
 
 def _kl_low(log: Log) -> Running | None:
+    """Return log10 of the largest KL so far; small while the policy is as flat as it began."""
     return or_none(
-        after(log, EARLY_SHARE, log10_of(largest(smoothed(log, log.signals["approx_kl"]))))
+        after(log, LATE_SHARE, log10_of(largest(smoothed(log, log.signals["approx_kl"]))))
     )
 
 
@@ -354,8 +355,8 @@ CHECKS = (
     Check(
         id="PI-KL-TINY",
         title="updates hardly move the policy",
-        quantity="decimal logarithm of the largest median of KL divergences of an update, after 20 "
-        "% of the budget",
+        quantity="decimal logarithm of the largest median of KL divergences of an update, after "
+        "half of the budget",
         measure=_kl_low,
         needs=("approx_kl",),
         bad_side="below",

@@ -19,6 +19,7 @@ from backflip.doctor.measures import (
 
 CONSTANT_FROM = 0.1  # constant rewards and observations are judged from this share of the budget on
 EARLY_SHARE = 0.2  # sign and size of rewards are judged from this share of the budget on
+SETTLED_SHARE = 0.25  # means of rewards of both signs begin at this share of the budget
 LATE_SHARE = 0.5  # rewards that are 0 or unrelated are judged from this share of the budget on
 ZERO_REWARD = -12.0  # rewards whose log10 is below this are zeros but for rounding
 
@@ -32,16 +33,21 @@ def _other_sign(log: Log) -> Running | None:
     """Return the share of updates so far at which mean reward and true reward differ in sign.
 
     Both are means per env step since the start, because an episode may end several updates after
-    its rewards. A replay holds rows of older policies, so its mean may have any sign that the true
-    reward has had. Algorithms with a replay are therefore judged only until the true reward changes
-    its sign.
+    its rewards. Rewards of both signs, such as small costs and a large reward at a goal, are judged
+    later, without the first quarter of the budget: costs that are divided by a running standard
+    deviation weigh most at the start, and the first episodes to end are those that reach the goal.
+    A replay holds rows of older policies, so its mean may have any sign that the true reward has
+    had. Algorithms with a replay are therefore judged only until the true reward changes its sign.
     """
     if log.teaches:
         return None
-    true, used = _true_mean(log), _mean_so_far(log.signals["reward_mean"])
+    start, judged = (SETTLED_SHARE, LATE_SHARE) if _has_both_signs(log) else (0.0, EARLY_SHARE)
+    since = start * log.budget
+    true = _true_mean(log, since)
+    used = _mean_so_far(_from(log.signals["reward_mean"], since))
     pair = together(true, used, lambda one, other: np.sign(one) != np.sign(other))
     strong = together(true, used, lambda one, other: _is_large(one) & _is_large(other))
-    chosen = (strong.y == 1) & (pair.x >= EARLY_SHARE * log.budget)
+    chosen = (strong.y == 1) & (pair.x >= judged * log.budget)
     if log.algorithm not in ON_POLICY:
         chosen &= _had_one_sign(smoothed(log, _per_step(log)), pair.x)
     if chosen.sum() < 5:
@@ -57,17 +63,33 @@ def _had_one_sign(running: Running, x: Values) -> Bool[np.ndarray, " n"]:
     return (until >= 0) & np.append((low >= 0) | (high <= 0), False)[until]
 
 
-def _true_mean(log: Log) -> Signal:
-    """Return the mean true reward of an env step: the returns so far divided by the lengths so far.
+def _has_both_signs(log: Log) -> bool:
+    """Return whether some rewards are positive and others negative; False if this is not logged."""
+    if not log.has("reward_min", "reward_max"):
+        return False
+    least, most = log.signals["reward_min"].y, log.signals["reward_max"].y
+    return bool(np.fmin.reduce(least) < 0 < np.fmax.reduce(most))
 
+
+def _true_mean(log: Log, since: float) -> Signal:
+    """Return the mean true reward of an env step: the sum of returns over the sum of lengths.
+
+    Both sums begin at the env step `since`.
     Values exist where an episode ended. If the number of episodes is not logged, all updates have
     the same weight.
     """
-    returns, lengths = log.signals["episode_return_mean"], log.signals["episode_length_mean"]
+    returns = _from(log.signals["episode_return_mean"], since)
+    lengths = _from(log.signals["episode_length_mean"], since)
     if log.has("episodes"):
         returns = together(returns, log.signals["episodes"], np.multiply)
         lengths = together(lengths, log.signals["episodes"], np.multiply)
     return together(_sum_so_far(returns), _sum_so_far(lengths), ratio)
+
+
+def _from(signal: Signal, since: float) -> Signal:
+    """Return the values of a signal from an env step on."""
+    kept = signal.x >= since
+    return signal._replace(x=signal.x[kept], y=signal.y[kept])
 
 
 def _sum_so_far(signal: Signal) -> Signal:
@@ -155,8 +177,8 @@ CHECKS = (
         id="REW-SIGN",
         title="learned and true reward have different signs",
         quantity="share of updates so far at which the mean reward that is learned from has "
-        "another sign than the mean of return divided by length, after 20 % of the budget; with a "
-        "replay, as long as the true reward had one sign",
+        "another sign than the mean of return divided by length, after 20 % of the budget, or half "
+        "of it if rewards have both signs; with a replay, as long as the true reward had one sign",
         measure=_other_sign,
         needs=("episode_return_mean", "episode_length_mean", "reward_mean"),
         bad_side="above",
