@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 NICE ?= nice -n 5
-WORKERS ?= 2
+WORKERS ?= 3
 ENV ?= dot
 
 bin := .venv/bin
@@ -104,13 +104,13 @@ clean: ## remove the environment and the caches; runs/ stays
 # dev.txt pins a superset of base.txt at the same versions, so either may come first.
 .venv/base.stamp: .venv/python.stamp requirements/base.txt $(projects)
 	@echo 'installing what backflip needs into .venv (about a minute) ...'
-	$(pip_install) --require-hashes -r requirements/base.txt
+	$(pip_install) --no-compile --require-hashes -r requirements/base.txt  # compiled when imported
 	$(pip_install) --no-deps --no-build-isolation --editable packages/runshelf --editable packages/backflip
 	@touch $@
 
 .venv/dev.stamp: .venv/base.stamp requirements/dev.txt
 	@echo 'installing the tools the tests need into .venv ...'
-	$(pip_install) --no-compile --require-hashes -r requirements/dev.txt  # compiled when imported
+	$(pip_install) --no-compile --require-hashes -r requirements/dev.txt
 	@touch $@
 
 # System packages that tests need. Where they cannot be installed, the tests fail and name them.

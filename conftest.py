@@ -76,7 +76,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.hookimpl(trylast=True)  # after `-m` has left out tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the modules with the most long tests first, so that both workers end together."""
+    """Put the modules with the most long tests first, so that all workers end together."""
     longs = Counter(item.path for item in items if _is_long(item))
     items.sort(key=lambda item: -longs[item.path])
 

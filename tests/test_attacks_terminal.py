@@ -242,7 +242,13 @@ def _home_option(argv: list[str], home: Path) -> list[str]:
     return [] if takes_none else ["--home", str(home)]
 
 
-@pytest.mark.parametrize("field", STRUCTURE)
+@pytest.mark.parametrize(
+    "field",
+    [
+        pytest.param(field, marks=[] if field in ("run", "status") else pytest.mark.slow)
+        for field in STRUCTURE
+    ],
+)
 def test_no_error_prints_control_characters(
     attacked: tuple[Path, Path, Path], capfd: pytest.CaptureFixture[str], tried: Tried, field: str
 ) -> None:

@@ -403,7 +403,7 @@ def replaying(**settings: Any) -> Algorithm:
     return dqn(config, make_host(CARTPOLE, {}, 1).spec)
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_end_of_a_phase_truncates_in_the_replay_but_counts_no_episode() -> None:
     """Six env steps of CartPole end no episode; the end of the phase truncates it in the replay."""
     there = driver(algorithm=replaying(rollout_length=3))

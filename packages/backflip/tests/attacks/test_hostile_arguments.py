@@ -56,11 +56,11 @@ def refused(home: Path, *argv: str) -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        *("--set=discount=", "--set=hidden=", "--env-arg=goal=", "--seeds=", "--labels="),
+        *("--set=discount=", "--env-arg=goal=", "--seeds=", "--labels="),
         *(
             pytest.param(f"--{option}=", marks=pytest.mark.slow)
             for option in (
-                *("set=num_envs", "set=network", "set=more", "env-arg=size"),
+                *("set=hidden", "set=num_envs", "set=network", "set=more", "env-arg=size"),
                 *("env-arg=max_episode_steps", "seed", "env-steps"),
             )
         ),

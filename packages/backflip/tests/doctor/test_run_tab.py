@@ -68,7 +68,7 @@ def test_a_large_run_has_the_tab_too(tmp_path):
         assert b"Something is wrong" in server.get(f"/runs/{ulid(1)}/doctor").body
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_run_that_cannot_be_diagnosed_gives_a_sentence(tmp_path):
     make_run(tmp_path, 1, seeds=[])
     damaged = of_ppo(tmp_path, 2)

@@ -200,7 +200,7 @@ def test_the_callback_sees_the_ways_of_actions_and_observations(
 
 
 @needs_peer
-@pytest.mark.medium
+@pytest.mark.slow
 def test_the_callback_changes_no_bit_of_what_is_learned(tmp_path: Path) -> None:
     said = with_sb3(SAME.format(path=tmp_path / "doctor.csv"))
     assert said.split() == ["True", "True"]

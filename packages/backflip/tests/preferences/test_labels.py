@@ -345,7 +345,7 @@ with LabelStore.open(Path(sys.argv[1])) as store:
 """
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_processes_that_make_and_fill_the_store_at_once(path):
     command = [sys.executable, "-c", TOGETHER, str(path)]
     children = [

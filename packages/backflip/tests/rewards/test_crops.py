@@ -83,7 +83,7 @@ def test_the_loss_of_a_crop_is_that_of_clips_cut_by_hand():
     assert not np.array_equal(views[1], views[2])
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_ties_and_pairs_with_the_end_of_an_episode_stay_whole():
     some = labels(ties=True)
     alive = np.array(some.alive)

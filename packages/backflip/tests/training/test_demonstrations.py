@@ -194,6 +194,7 @@ def test_what_does_not_fit_is_refused_in_one_line(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 def test_the_command_takes_several_files(
     shown: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,15 +47,8 @@ def run(home: Path, env: str, delay: float) -> int:
     return result.returncode
 
 
-@pytest.mark.medium
-@pytest.mark.parametrize(
-    ("env", "most_kills"),
-    [
-        ("CartPole-v1", 1),
-        pytest.param("CartPole-v1", 3, marks=pytest.mark.slow),
-        pytest.param("gymnasium:CartPole-v1", 2, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("env", "most_kills"), [("CartPole-v1", 3), ("gymnasium:CartPole-v1", 2)])
 def test_a_killed_and_resumed_run_has_the_same_bits(
     tmp_path: Path, env: str, most_kills: int
 ) -> None:

@@ -362,7 +362,7 @@ def test_runs_that_cannot_be_carried_on_are_refused(tmp_path: Path) -> None:
     refused(tmp_path, done.run, "`config.settings.epochs` was 1, is 2")
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_a_running_run_is_not_carried_on(tmp_path: Path) -> None:
     asked: list[str] = []
 

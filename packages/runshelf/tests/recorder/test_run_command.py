@@ -391,7 +391,7 @@ def test_processes_left_running_are_listed(bench):
     assert bench.end()["status"] == "finished"
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_system_metrics_are_recorded(bench):
     burn = "import os, pathlib; x = bytearray(50_000_000)\n"
     burn += "file = pathlib.Path(os.environ['BACKFLIP_RUN'], 'metrics-system.jsonl')\n"

@@ -84,7 +84,7 @@ def watched(server: Server, paths: list[str], over: Callable[[], bool]) -> tuple
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 def test_pages_of_a_large_run(tmp_path: Path, tried: Tried) -> None:
     """Each page of it answers."""
     make_run(tmp_path, 1, records=[{"step": 1, "loss": 1.0}])

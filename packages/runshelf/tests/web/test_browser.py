@@ -108,6 +108,7 @@ def test_keys_move_select_and_compare_rows(server: Server, visit: Open) -> None:
     expect(page.locator("h1")).to_have_text("Comparison")
 
 
+@pytest.mark.slow
 def test_a_typed_filter_is_in_the_address(server: Server, visit: Open) -> None:
     page = visit(server.address)
     page.keyboard.press("/")
@@ -125,6 +126,7 @@ def test_a_typed_filter_is_in_the_address(server: Server, visit: Open) -> None:
     assert rows(page) == ["slow"]
 
 
+@pytest.mark.slow
 def test_keys_open_a_row_the_home_page_and_help(server: Server, visit: Open) -> None:
     page = visit(server.address)
     page.keyboard.press("j")
@@ -229,6 +231,7 @@ def test_new_clips_of_a_running_run_appear_with_marks(tmp_path: Path, visit: Ope
             expect(page.locator("#media-0")).to_contain_text("512 env steps")
 
 
+@pytest.mark.slow
 def test_pointing_at_a_chart_shows_crosshairs_and_seeds(server: Server, visit: Open) -> None:
     page = visit(server.address + "compare?group=slow&group=fast")
     page.goto(server.address + "group?name=slow")
@@ -256,6 +259,7 @@ def test_the_crosshair_shows_the_value_of_the_curve(server: Server, visit: Open)
     expect(page.locator(".reading").first).to_contain_text(f"{last:.3g}")
 
 
+@pytest.mark.slow
 def test_dragging_zooms_in_and_double_click_zooms_out(server: Server, visit: Open) -> None:
     page = visit(server.address + "group?name=slow")
     box = page.locator(".curves").first.bounding_box()
@@ -279,7 +283,7 @@ def test_dragging_zooms_in_and_double_click_zooms_out(server: Server, visit: Ope
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [
-        (390, "light"),
+        pytest.param(390, "light", marks=pytest.mark.slow),
         (1280, "dark"),
         pytest.param(390, "dark", marks=pytest.mark.slow),
         pytest.param(1280, "light", marks=pytest.mark.slow),

@@ -88,6 +88,7 @@ def failed_of(home: Path) -> Path:
 # --- contents ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_home_without_running_runs_shows_recent_groups(server: Server) -> None:
     text = page(server, "/")
     assert "Nothing is running." in text

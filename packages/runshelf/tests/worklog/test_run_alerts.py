@@ -178,6 +178,7 @@ def test_a_killed_recorder_leaves_alerts_until_the_program_ends(bench: Bench) ->
         wait_for(lambda: not bench.companions())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "way",
     [

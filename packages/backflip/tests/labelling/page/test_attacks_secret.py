@@ -111,7 +111,7 @@ def test_a_received_run_brings_no_secret(tmp_path: Path, folder: Path, tried: Tr
 
 
 @pytest.mark.attack
-@pytest.mark.medium
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module", ["runshelf", pytest.param("backflip.labelling.page", marks=pytest.mark.slow)]
 )

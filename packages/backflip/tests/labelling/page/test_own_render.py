@@ -27,7 +27,7 @@ LINES = """() => [...document.querySelectorAll('.clip canvas')].map(canvas => {
 })"""
 
 
-@pytest.mark.medium
+@pytest.mark.slow
 def test_both_clips_are_the_environments_own_pictures(
     tmp_path: Path, open_page: Callable[..., Page]
 ) -> None:

@@ -171,6 +171,7 @@ def test_every_pair_shows_its_own_films(shared: Server, mine: Page) -> None:
         mine.keyboard.press("ArrowLeft")
 
 
+@pytest.mark.slow
 def test_keys_with_modifiers_or_in_a_field_do_nothing(shared: Server, mine: Page, who: str) -> None:
     first = shown(mine)
     for keys in ("Control+ArrowLeft", "Alt+ArrowLeft", "Meta+ArrowLeft", "x", "Enter"):
@@ -188,6 +189,7 @@ def test_keys_with_modifiers_or_in_a_field_do_nothing(shared: Server, mine: Page
     assert until(lambda: answers(shared, who)) == [(first, "left")]
 
 
+@pytest.mark.slow
 def test_a_key_held_down_answers_once(shared: Server, mine: Page, who: str) -> None:
     first = shown(mine)
     for _ in range(5):  # the second and later ones repeat
@@ -220,6 +222,7 @@ def test_clicks_answer(shared: Server, mine: Page, who: str) -> None:
     assert answers(shared, who) == expected
 
 
+@pytest.mark.slow
 def test_a_double_tap_answers_once(shared: Server, mine: Page, who: str) -> None:
     mine.wait_for_timeout(350)
     mine.evaluate("""() => {
@@ -268,6 +271,7 @@ def test_all_controls_have_names_and_are_reachable_by_tab(mine: Page) -> None:
     assert mine.get_by_role("textbox", name="Goal").is_visible()
 
 
+@pytest.mark.slow
 def test_changes_are_announced_to_screen_readers(mine: Page) -> None:
     expect(mine.locator("#live")).to_have_text("Pair 1.")
     press(mine, "ArrowLeft")
@@ -769,6 +773,7 @@ def test_answer_with_a_lost_response_counts_once(server: Server, open_page: Open
     assert rows(server, "SELECT query, answer FROM labels") == [(query, "left")]
 
 
+@pytest.mark.slow
 def test_refused_answer_is_dropped_with_a_message(server: Server, open_page: Open) -> None:
     page = open_page(server.address)
     wait_for_pairs(page, 2)

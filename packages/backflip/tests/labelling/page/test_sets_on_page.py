@@ -93,6 +93,7 @@ def test_number_keys_rank_the_clips_side_by_side(ranking: Server, open_page: Ope
     assert rows(ranking, "SELECT min(seconds) > 0 FROM labels") == [(1,)]
 
 
+@pytest.mark.slow
 def test_undo_of_a_ranking_takes_back_one_key(ranking: Server, open_page: Open) -> None:
     page, query = opened(open_page, ranking, "bob")
     press(page, "1", "2", "ArrowUp")
@@ -153,6 +154,7 @@ def test_a_half_rated_set_survives_a_reload_and_a_kill(open_page: Open, tmp_path
         assert labels(again, query, 3) == ["right", "left", "left"]
 
 
+@pytest.mark.slow
 def test_a_page_that_waits_for_its_first_set_has_no_buttons_of_comparisons(
     ranking: Server, open_page: Open
 ) -> None:
