@@ -39,7 +39,7 @@ def make_batch(algorithm: Algorithm, spec: EnvSpec, state: Any, seed: int = 0) -
     rows = (algorithm.rollout_length, algorithm.num_envs)
 
     def observations() -> Any:
-        if spec.is_pixels:
+        if spec.is_image:
             return jnp.asarray(rng.integers(0, 256, (*rows, *spec.observation.shape), np.uint8))
         return jnp.asarray(rng.normal(2, 3, (*rows, *spec.observation.shape)), jnp.float32)
 

@@ -72,7 +72,7 @@ def drawn(spec: EnvSpec, seed: int = 0, rows: tuple[int, int] = (U, B)) -> Trans
     shape = (*rows, *spec.observation.shape)
 
     def observations() -> Any:
-        if spec.is_pixels:
+        if spec.is_image:
             return rng.integers(0, 256, shape, np.uint8)
         return rng.normal(size=shape).astype(np.float32)
 

@@ -421,7 +421,7 @@ def test_noise_moves_the_policy_by_its_share_and_the_value_as_far_as_ever(spec: 
     tenth = partial(np.testing.assert_allclose, rtol=1e-3, atol=1e-7)
     for name in far.keys() - {"value", "body"}:
         jax.tree.map(lambda a, b: tenth(a, b / 10), near[name], far[name])
-    if not spec.is_pixels:
+    if not spec.is_image:
         for of_near, of_far in zip(near["body"], far["body"], strict=True):
             jax.tree.map(lambda a, b: tenth(a[0], b[0] / 10), of_near, of_far)
             jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[1], b[1]), of_near, of_far)

@@ -52,7 +52,7 @@ def clause(check: Check) -> Check:
 
 def trajectory(spec: EnvSpec, rng: np.random.Generator, steps: int) -> np.ndarray:
     """Return observations (steps + 1, ...): a random walk, or images of a moving bar."""
-    if not spec.is_pixels:
+    if not spec.is_image:
         start = rng.normal(size=(1, *spec.observation.shape))
         moves = rng.normal(scale=0.3, size=(steps, *spec.observation.shape))
         return np.cumsum(np.concatenate([start, moves]), axis=0).astype(np.float32)
@@ -67,7 +67,7 @@ def trajectory(spec: EnvSpec, rng: np.random.Generator, steps: int) -> np.ndarra
 
 def known_reward(spec: EnvSpec, next_obs: np.ndarray) -> np.ndarray:
     """Return the first number of each observation, or the horizontal position of the bar."""
-    if not spec.is_pixels:
+    if not spec.is_image:
         return next_obs[:, 0]
     columns = np.arange(next_obs.shape[2]) / next_obs.shape[2] - 0.5
     return next_obs.mean((1, 3)) @ columns / 40
@@ -106,7 +106,7 @@ def some_batch(spec: EnvSpec, seed: int = 5, time: int = 7, envs: int = 3) -> Tr
     """Return a batch (T, N) as training passes it to `predict`, with stacked frames."""
     rng = np.random.default_rng(seed)
     walks = np.stack([trajectory(spec, rng, time) for _ in range(envs)], axis=1)
-    if spec.is_pixels:
+    if spec.is_image:
         walks = np.concatenate([walks] * spec.frame_stack, axis=-1)
     flags = np.zeros((time, envs), bool)
     reward = rng.normal(size=(time, envs)).astype(np.float32)
@@ -332,7 +332,7 @@ def opinions_are_the_predicted_rewards(make: Make, spec: EnvSpec) -> None:
     for clip, reward in zip(clips, opinions.reward, strict=True):
         flags = np.zeros((LENGTH, 1), bool)
         stack = [clip.obs[:, None], clip.next_obs[:, None]]
-        if spec.is_pixels:
+        if spec.is_image:
             stack = [np.concatenate([x] * spec.frame_stack, axis=-1) for x in stack]
         nothing = np.full((LENGTH, 1), np.nan, np.float32)
         batch = Transition(

@@ -84,7 +84,7 @@ def test_spec() -> None:
     spec = make_host("ALE/Pong-v5").spec
     assert (spec.observation.shape, spec.observation.dtype) == ((84, 84, 4), np.uint8)
     assert (spec.frame_stack, spec.max_episode_steps) == (4, 27_000)
-    assert spec.is_pixels
+    assert spec.is_image
     assert spec.terminates
     assert not is_native("ALE/Pong-v5")
     full = make_host("ALE/Pong-v5", {"full_action_space": True, "frameskip": 2}).spec

@@ -280,7 +280,7 @@ def test_images_are_unchanged_and_vectors_become_float32() -> None:
     pixels = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
     env = GymnasiumEnv.of("x", lambda: _Shows(pixels, image), 1)
     env.reset([0])
-    assert env.spec.is_pixels
+    assert env.spec.is_image
     seen = [env.step(np.zeros(1, int)).obs for _ in range(7)][-1]
     assert seen.dtype == np.uint8
     assert np.array_equal(seen[0], pixels)
@@ -304,7 +304,7 @@ def test_matrices_become_vectors_and_grey_images_get_a_channel() -> None:
     assert seen.tolist() == [[0, 1, 2, 3, 4, 5]]
     grey = spaces.Box(0, 255, (20, 30), np.uint8)
     env = GymnasiumEnv.of("x", lambda: _Shows(None, grey), 1)
-    assert env.spec.is_pixels
+    assert env.spec.is_image
     assert env.reset([0]).shape == (1, 20, 30, 1)
     inner = _Counter(action=action)
     env = GymnasiumEnv.of("x", lambda: inner, 1)
@@ -489,7 +489,7 @@ def test_images_with_channels_first_are_refused(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("shape", [(84, 84, 12), (16, 16, 16), (10, 10, 12), (3, 15, 20)])
 def test_small_images_and_many_channels_are_accepted(shape: tuple[int, ...]) -> None:
     image = spaces.Box(0, 255, shape, np.uint8)
-    assert GymnasiumEnv.of("x", lambda: _Shows(None, image), 1).spec.is_pixels
+    assert GymnasiumEnv.of("x", lambda: _Shows(None, image), 1).spec.is_image
 
 
 def test_constant_action_is_refused() -> None:

@@ -31,7 +31,7 @@ SMALL_SPECS = [VECTOR, CONTINUOUS, pytest.param(PIXELS, marks=pytest.mark.slow),
 
 def observations(spec: EnvSpec, batch: int, seed: int = 0) -> Any:
     rng = np.random.default_rng(seed)
-    if spec.is_pixels:
+    if spec.is_image:
         return jnp.asarray(rng.integers(0, 256, (batch, *spec.observation.shape), np.uint8))
     return jnp.asarray(rng.normal(size=(batch, *spec.observation.shape)), jnp.float32)
 

@@ -66,7 +66,7 @@ def batch_of(spec, *shape, seed=0):
     """Return a random batch."""
     rng = np.random.default_rng(seed)
     seen = (*shape, *spec.observation.shape)
-    if spec.is_pixels:
+    if spec.is_image:
         obs, after = (rng.integers(0, 256, seen, dtype=np.uint8) for _ in range(2))
     else:
         obs = rng.normal(size=seen).astype(np.float32)
@@ -81,7 +81,7 @@ def batch_of(spec, *shape, seed=0):
 
 
 def newest(spec, obs):
-    return obs[..., -(obs.shape[-1] // spec.frame_stack) :] if spec.is_pixels else obs
+    return obs[..., -(obs.shape[-1] // spec.frame_stack) :] if spec.is_image else obs
 
 
 def seen_of(spec, batch):

@@ -341,7 +341,7 @@ def test_members_are_scaled_before_they_are_averaged(ending, monkeypatch):
 )
 def test_an_empty_clip_has_the_shapes_of_the_environment(spec):
     clip = empty_clip(spec, 4)
-    size = 2 * 21 * 21 if spec.is_pixels else 2
+    size = 2 * 21 * 21 if spec.is_image else 2
     assert clip.before.shape == clip.after.shape == (4, size)
     assert clip.action.shape == ((4,) if isinstance(spec.action, Discrete) else (4, 1))
     assert not clip.alive.any()

@@ -69,7 +69,7 @@ class A2CState(NamedTuple):
 def a2c(config: A2CConfig, spec: EnvSpec) -> Algorithm:
     """Return A2C for the spaces of `spec`."""
     net = actor_critic(spec, config.hidden, config.network)
-    actor = Actor(spec, net, config.normalize_obs and not spec.is_pixels)
+    actor = Actor(spec, net, config.normalize_obs and not spec.is_image)
     return Algorithm(
         name="a2c",
         num_envs=config.num_envs,

@@ -104,7 +104,7 @@ def cem(config: CEMConfig, spec: EnvSpec) -> Algorithm:
 
 def make_policy(config: CEMConfig, spec: EnvSpec) -> Policy:
     """Return the policy whose parameters CEM searches."""
-    if spec.is_pixels:
+    if spec.is_image:
         raise UsageError(
             f"`cem` searches too few parameters for images, and `{spec.id}` shows images of "
             f"{'x'.join(map(str, spec.observation.shape))}"

@@ -75,7 +75,7 @@ def discrete_sac(config: SACConfig, spec: EnvSpec) -> Algorithm:
         raise UsageError(f"actions of `{spec.id}` are not discrete; use sac for them")
     refuse_unworkable(config, spec)
     net = q_network(spec, spec.action.n, config.hidden, pixels=config.network)
-    networks = Networks(net, spec.action.n, spec.is_pixels)
+    networks = Networks(net, spec.action.n, spec.is_image)
     return Algorithm(
         name="sac",
         num_envs=config.num_envs,

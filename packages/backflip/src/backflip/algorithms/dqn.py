@@ -100,7 +100,7 @@ def dqn(config: DQNConfig, spec: EnvSpec) -> Algorithm:
         rollout_length=config.rollout_length,
         init=partial(init, config, net),
         act=partial(act, config, net),
-        evaluation_action=partial(evaluation_action, net, PIXEL_EPSILON if spec.is_pixels else 0.0),
+        evaluation_action=partial(evaluation_action, net, PIXEL_EPSILON if spec.is_image else 0.0),
         update=partial(update, config, net),
         policy=saved_policy,
         with_policy=with_saved_policy,

@@ -76,7 +76,7 @@ class AlgorithmEntry:
 
     def supports(self, spec: "EnvSpec") -> bool:
         """Return whether the algorithm can learn in an environment."""
-        return self.supports_actions(spec) and (not spec.is_pixels or self._supports_images(spec))
+        return self.supports_actions(spec) and (not spec.is_image or self._supports_images(spec))
 
     def supports_actions(self, spec: "EnvSpec") -> bool:
         """Return whether the algorithm supports the action space of an environment."""
@@ -96,7 +96,7 @@ class AlgorithmEntry:
 
 def kinds_of(spec: "EnvSpec") -> tuple[Kind, ...]:
     """Return the kinds of an environment, the most specific first."""
-    if spec.is_pixels:
+    if spec.is_image:
         return ("grid",) if max(spec.observation.shape[:2]) <= GRID_SIDE else ("pixels",)
     if is_discrete(spec):
         return ("discrete",)

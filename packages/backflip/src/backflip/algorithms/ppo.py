@@ -99,7 +99,7 @@ def ppo(config: PPOConfig, spec: EnvSpec) -> Algorithm:
     """Return PPO for the spaces of `spec`."""
     net = actor_critic(spec, config.hidden, config.network)
     angles = spec.angles if config.wrap_angles else ()
-    scaled = config.normalize_obs and not spec.is_pixels
+    scaled = config.normalize_obs and not spec.is_image
     actor = Actor(spec, net, scaled, angles, config.bound_mean, config.noise_color)
     colored = stochastic_policy.has_colored_noise(actor)
     return Algorithm(

@@ -71,7 +71,7 @@ class VPGState(NamedTuple):
 def vpg(config: VPGConfig, spec: EnvSpec) -> Algorithm:
     """Return VPG for the spaces of `spec`."""
     net = separate_networks(spec, config.hidden, config.network)
-    actor = Actor(spec, net, config.normalize_obs and not spec.is_pixels)
+    actor = Actor(spec, net, config.normalize_obs and not spec.is_image)
     return Algorithm(
         name="vpg",
         num_envs=config.num_envs,

@@ -32,7 +32,7 @@ def print_report(looked: "LookResult", found: "list[Finding]", verdict: str) -> 
     columns |= {name: [_number(row[name]) for row in rows.values()] for name in names}
     print_table(columns, right=names)
     put()
-    _print_observations(fields["observations"], report.spec.is_pixels)
+    _print_observations(fields["observations"], report.spec.is_image)
     put()
     _print_actions(fields["actions"]["choices"], comparable=fields["actions"]["comparable"])
     put()

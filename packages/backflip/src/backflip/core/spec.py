@@ -107,7 +107,7 @@ class EnvSpec:
         return self.own or OwnSpaces(self.observation, self.action)
 
     @property
-    def is_pixels(self) -> bool:
+    def is_image(self) -> bool:
         """Whether observations are images: uint8 with axes (height, width, channels)."""
         return self.observation.dtype == np.uint8 and len(self.observation.shape) == 3
 
@@ -132,7 +132,7 @@ def conversions(spec: EnvSpec) -> list[str]:
     if spec.own is None:
         return said
     seen, taken = spec.own.observation, spec.own.action
-    if isinstance(seen, Group | MultiDiscrete) or (_has_axes(seen) and not spec.is_pixels):
+    if isinstance(seen, Group | MultiDiscrete) or (_has_axes(seen) and not spec.is_image):
         said.append(
             f"observations are {described(seen)}: flattened to one vector of "
             f"{spec.observation.shape[0]} numbers, as by gymnasium's FlattenObservation"

@@ -166,7 +166,7 @@ def _wrong_shapes(env: "NativeEnv", key: Any) -> list[str]:
         ("`step`'s terminated", after.terminated, flag),
         ("`step`'s truncated", after.truncated, flag),
     ]
-    spaces = [("observation", box.shape, not env.spec.is_pixels)]
+    spaces = [("observation", box.shape, not env.spec.is_image)]
     spaces += [] if isinstance(one, Discrete) else [("action", one.shape, True)]
     return [
         f"{name} is {_brief(got)}, expected {_brief(expected)}"

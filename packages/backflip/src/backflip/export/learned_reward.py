@@ -219,7 +219,7 @@ class LearnedReward:
         """
         space, own = self.spec.observation, self.spec.own_spaces.observation
         if not isinstance(own, Group):
-            kinds, what = ("iu", "whole numbers") if self.spec.is_pixels else ("biuf", "numbers")
+            kinds, what = ("iu", "whole numbers") if self.spec.is_image else ("biuf", "numbers")
             found = np.asarray(obs).dtype
             if found.kind not in kinds:
                 raise InvalidValue(f"`{name}` must be an array of {what}, got {found}")
@@ -367,7 +367,7 @@ def _spec_of_run(run: Run) -> EnvSpec:
         about = from_json(parse_record(load_arrays(run.folder / POLICY).metadata["about"]))
         facts: Mapping[str, Any] = about["spec"]
         spec = spec_from_json(facts)
-        if not spec.is_pixels or "high" in facts["observation"]:
+        if not spec.is_image or "high" in facts["observation"]:
             return spec
     return spec_of(run.manifest["env"], env_args_of(run))
 

@@ -228,7 +228,7 @@ def _horizon(report: Report) -> Iterator[Finding]:
 
 def _observed(report: Report) -> Iterator[Finding]:
     scale = report.episodes.obs_stats
-    if report.spec.is_pixels:
+    if report.spec.is_image:
         still = float(scale.constant.mean())
         whole = per_channel(scale, report.spec.observation.shape[-1])
         kind: Kind = "hinders" if still == 1.0 else "fine"
@@ -283,7 +283,7 @@ def _overflows(report: Report) -> Iterator[Finding]:
     A space of integers has the bounds of its type, unless it states others.
     """
     box, changes = report.spec.observation, report.episodes.largest_changes
-    if report.spec.is_pixels:
+    if report.spec.is_image:
         return
     low, high = (np.asarray(x, np.float64).reshape(-1) for x in (box.low, box.high))
     for name in INTEGERS:

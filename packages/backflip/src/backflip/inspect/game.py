@@ -74,7 +74,7 @@ class Game:
         """Return the facts of the game that never change."""
         spec, action = self.spec, self.spec.action
         discrete = isinstance(action, Discrete)
-        still = not spec.is_pixels and not isinstance(self._view, Interpolates)
+        still = not spec.is_image and not isinstance(self._view, Interpolates)
         return {
             "env": spec.id,
             "actions": [one._asdict() for one in actions(spec, self._meanings)]
@@ -85,7 +85,7 @@ class Game:
             "waits": still or is_turn_based(spec.id),
             "limit": spec.max_episode_steps,
             "views": self._views(),
-            "pixels": spec.is_pixels,
+            "pixels": spec.is_image,
             "pixelated": self._view.pixelated,
             "frames": spec.frame_stack,
             "note": self.note,
@@ -138,7 +138,7 @@ class Game:
         """Return the views that the page offers, the default one first."""
         if shows_the_same(self._view, self.spec):
             return ["agent"]
-        frames = self.spec.is_pixels and self.spec.frame_stack > 1
+        frames = self.spec.is_image and self.spec.frame_stack > 1
         return ["agent", "both", "person"] if frames else ["both", "agent", "person"]
 
     def _valid_action(self, action: Any) -> np.ndarray:
@@ -173,7 +173,7 @@ class Game:
     def _fields(self, reward: float) -> dict[str, Any]:
         flat = self._obs.reshape(-1)
         self._largest = np.maximum(self._largest, np.abs(self._obs))
-        numbers = not self.spec.is_pixels and flat.size <= MOST_NUMBERS
+        numbers = not self.spec.is_image and flat.size <= MOST_NUMBERS
         return {
             "episode": self._episode,
             "length": self._length,

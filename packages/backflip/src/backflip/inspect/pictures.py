@@ -29,7 +29,7 @@ def agent_frame(
         obs: the observation.
         largest: the largest magnitude of each number, which sets the scale of an unbounded one.
     """
-    if not spec.is_pixels:
+    if not spec.is_image:
         view = NumbersView(spec)
         return view.draw(view.poses(obs[None], largest[None], np.zeros(0, np.float32))[:1])[0]
     if obs.shape[-1] == 3 and spec.frame_stack == 1:
@@ -59,7 +59,7 @@ def side_by_side(
 
 def shows_the_same(view: View, spec: EnvSpec) -> bool:
     """Return whether a view already shows everything the agent receives."""
-    coloured = spec.is_pixels and spec.observation.shape[-1] in (1, 3) and spec.frame_stack == 1
+    coloured = spec.is_image and spec.observation.shape[-1] in (1, 3) and spec.frame_stack == 1
     return isinstance(view, NumbersView) or (coloured and view.pixelated)
 
 

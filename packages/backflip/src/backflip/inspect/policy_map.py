@@ -69,7 +69,7 @@ def state_space_of(env_id: str, spec: EnvSpec) -> StateSpace | None:
         names = ("angle from upright, rad", "angular velocity, rad/s")
         return StateSpace(names, (-np.pi, -8.0), (np.pi, 8.0), _pendulum_obs)
     box = spec.observation
-    flat = not spec.is_pixels and box.shape == (2,)
+    flat = not spec.is_image and box.shape == (2,)
     if not flat or not (np.abs([box.low, box.high]) < FAR).all():
         return None
     car = name.startswith("MountainCar")

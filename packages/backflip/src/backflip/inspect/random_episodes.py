@@ -131,6 +131,6 @@ class RandomRound:
             on_share(max(1.0 - float(alive.mean()), env_steps / limit))
 
     def _measure_changes(self, obs: np.ndarray, next_obs: np.ndarray) -> None:
-        if len(obs) and not self._env.spec.is_pixels:
+        if len(obs) and not self._env.spec.is_image:
             changes = np.abs(next_obs.astype(np.float64) - obs).reshape(len(obs), -1).max(0)
             self.largest_changes = np.maximum(self.largest_changes, changes)

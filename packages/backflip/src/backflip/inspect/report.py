@@ -117,7 +117,7 @@ class Report:
     def _observations(self) -> list[dict[str, Any]]:
         """Return the statistics of each dimension, or of each channel of an image."""
         stats, box = self.episodes.obs_stats, self.spec.observation
-        if self.spec.is_pixels:
+        if self.spec.is_image:
             stats = per_channel(stats, box.shape[-1])
         count = len(stats.mean)
         low, high = box.low.reshape(-1, count).min(0), box.high.reshape(-1, count).max(0)

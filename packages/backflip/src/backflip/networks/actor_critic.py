@@ -43,7 +43,7 @@ def actor_critic(
     Policy and value function share the torso of images, and have one each for vectors.
     """
     outputs = action_outputs(spec)
-    if spec.is_pixels:
+    if spec.is_image:
         return _one_torso(torso(spec, hidden, pixels), outputs)
     if is_own(pixels):
         return _two_torsos(torso(spec, hidden, pixels), outputs)

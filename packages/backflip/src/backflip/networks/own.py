@@ -160,7 +160,7 @@ def _some_observations(spec: EnvSpec) -> np.ndarray:
     Those of vectors are within ±10.
     """
     box = spec.observation
-    limit = 255 if spec.is_pixels else 10
+    limit = 255 if spec.is_image else 10
     low, high = box.low.clip(-limit, limit), box.high.clip(-limit, limit)
     between = low + (high - low) * np.random.default_rng(0).random(box.shape)
     return np.stack([low, high, between]).astype(box.dtype)

@@ -76,7 +76,7 @@ def torso(
     if is_own(kind):
         own = own_network(kind, spec, hidden)
         return Torso(own.init, unchanged, own.apply, own.features)
-    if spec.is_pixels:
+    if spec.is_image:
         return pixel_torso(spec, hidden, kind)
     return of_vectors(spec.observation.shape[0], hidden)
 

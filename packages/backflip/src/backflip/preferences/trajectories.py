@@ -200,10 +200,10 @@ def taken_as_learned(spec: EnvSpec, values: Any, name: str) -> Shaped[np.ndarray
 def _newest(spec: EnvSpec, values: Any, name: str) -> np.ndarray:
     """Return some observations as newest frames."""
     box = spec.observation
-    if spec.is_pixels and np.asarray(values).dtype.kind not in "iu":
+    if spec.is_image and np.asarray(values).dtype.kind not in "iu":
         raise _misfit(spec, name, f"it must have whole numbers, got {np.asarray(values).dtype}")
     frame = (*box.shape[:-1], box.shape[-1] // spec.frame_stack)
-    if spec.is_pixels:
+    if spec.is_image:
         _refuse_outside(spec, np.asarray(values), frame, name)
     if spec.frame_stack > 1 and np.shape(values)[1:] == frame:
         return np.asarray(values).astype(box.dtype)

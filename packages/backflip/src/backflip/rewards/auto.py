@@ -128,7 +128,7 @@ def _chosen(
 
 def candidates(spec: EnvSpec) -> dict[str, type[LinearRewardModel]]:
     """Return the reward models that suit an environment, by name."""
-    if spec.is_pixels:
+    if spec.is_image:
         grids = {"contacts": ContactsRewardModel} if has_contacts(spec) else {}
         return {"linear": LinearRewardModel, "change_map": ChangeMapRewardModel, **grids}
     return {"intervals": IntervalRewardModel, "linear": LinearRewardModel}

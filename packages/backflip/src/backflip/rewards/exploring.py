@@ -61,7 +61,7 @@ def exploring_reward(spec: EnvSpec, batch: Transition) -> Float[Array, "T N"]:
     frames = newest_frame(spec, batch.next_obs)
     states = observation_vectors(spec, frames.reshape(rows, *frames.shape[2:]))
     valid = batch.valid.reshape(rows)
-    found = jnp.log1p(neighbour_distances(_scaled(states, valid, alike=spec.is_pixels), valid))
+    found = jnp.log1p(neighbour_distances(_scaled(states, valid, alike=spec.is_image), valid))
     mean = jnp.where(valid, found, 0.0).sum() / _count(valid)
     centred = jnp.where(valid, found - mean, 0.0)
     deviation = jnp.sqrt(jnp.square(centred).sum() / _count(valid))

@@ -83,7 +83,7 @@ def apply_to_steps(
 
 def observation_vectors(spec: EnvSpec, frames: Any) -> Float[Array, "B D"]:
     """Return observations (newest frames) as vectors: images in [0, 1], shrunk to 21x21."""
-    if not spec.is_pixels:
+    if not spec.is_image:
         return jnp.asarray(frames, jnp.float32)
     rows, columns = (jnp.asarray(resize_matrix(side)) for side in frames.shape[1:3])
     grey = frames.astype(jnp.float32) / float(spec.observation.high.max())
@@ -93,7 +93,7 @@ def observation_vectors(spec: EnvSpec, frames: Any) -> Float[Array, "B D"]:
 
 def observation_size(spec: EnvSpec) -> int:
     """Return D, the length of an observation's vector."""
-    if not spec.is_pixels:
+    if not spec.is_image:
         return spec.observation.shape[0]
     return SMALL_SIDE**2 * frame_channels(spec)
 

@@ -132,7 +132,7 @@ def _networks(config: Any, spec: EnvSpec, seeds: int) -> Iterator[Need]:
 def _has_layers(config: Any, spec: EnvSpec) -> bool:
     """Return whether networks are dense layers of the widths in `hidden`."""
     network = getattr(config, "network", "auto")
-    return not is_own(network) and (not spec.is_pixels or network == "flat")
+    return not is_own(network) and (not spec.is_image or network == "flat")
 
 
 def _minibatches(driver: Driver, plan: ReplayPlan, seeds: int) -> Need:

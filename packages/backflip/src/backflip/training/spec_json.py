@@ -25,7 +25,7 @@ def spec_to_json(spec: EnvSpec) -> dict[str, Any]:
         bounds = {"low": action.low, "high": action.high}
     box = spec.observation
     seen: dict[str, Any] = {"shape": box.shape, "dtype": box.dtype.name}
-    if spec.is_pixels:  # networks divide by the largest possible value
+    if spec.is_image:  # networks divide by the largest possible value
         seen["high"] = int(box.high.max())
     facts: dict[str, Any] = {
         "id": spec.id,

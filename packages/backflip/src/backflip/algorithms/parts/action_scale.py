@@ -45,7 +45,7 @@ def action_scale(algorithm: str, spec: EnvSpec) -> ActionScale:
         raise UsageError(
             f"`{algorithm}` chooses continuous actions, and those of `{spec.id}` are discrete"
         )
-    if spec.is_pixels:
+    if spec.is_image:
         raise UsageError(
             f"`{algorithm}` with continuous actions learns from vectors, and observations of "
             f"`{spec.id}` are images"

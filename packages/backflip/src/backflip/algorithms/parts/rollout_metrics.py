@@ -39,7 +39,7 @@ def rollout_metrics(spec: EnvSpec, batch: Transition, rows: Rows, discount: floa
     }
     if isinstance(spec.action, Discrete):
         measured["entropy_max"] = jnp.log(float(spec.action.n))
-    return measured if spec.is_pixels else measured | _obs_metrics(batch)
+    return measured if spec.is_image else measured | _obs_metrics(batch)
 
 
 def monte_carlo(

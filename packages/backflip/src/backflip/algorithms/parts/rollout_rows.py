@@ -61,7 +61,7 @@ def prepare(actor: Actor, state: ActorState, batch: Transition, estimate: Estima
 def _inputs(actor: Actor, state: ActorState, batch: Transition) -> Any:
     """Return all observations as network inputs, blank where invalid."""
     of_step = partial(preprocess, actor, state.obs_statistics)
-    if actor.spec.is_pixels:  # one step at a time needs less memory; bytes are never NaN
+    if actor.spec.is_image:  # one step at a time needs less memory; bytes are never NaN
         return _flatten(jax.lax.map(of_step, batch.obs))
     return blank(of_step(_flatten(batch.obs)), batch.valid.reshape(-1))
 

@@ -107,7 +107,7 @@ def module_ratios(actor: Actor, before: Params, after: Params) -> dict[str, Floa
 
 def observed_shape(spec: EnvSpec) -> tuple[int, ...]:
     """Return the shape of the observation statistics; () for images, which have none."""
-    return () if spec.is_pixels else spec.observation.shape
+    return () if spec.is_image else spec.observation.shape
 
 
 def saved_policy(state: ActorState) -> SavedPolicy:
@@ -182,7 +182,7 @@ def evaluation_action(actor: Actor, state: ActorState, obs: Any, key: PRNGKeyArr
     If one image does not determine the best action, a deterministic policy can alternate between
     two states forever. So policies from pixels sample, as in training.
     """
-    if actor.spec.is_pixels:
+    if actor.spec.is_image:
         return sample(actor, state, obs, key)
     return predict(actor, state, obs)[0].mode()
 

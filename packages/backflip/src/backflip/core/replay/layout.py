@@ -173,7 +173,7 @@ def layout(
         action_dtype=np.dtype(np.int32 if discrete else np.float32),
         stack=spec.frame_stack,
         repeats_first_frame=spec.repeats_first_frame,
-        keeps_successors=keeps_successors or not spec.is_pixels,
+        keeps_successors=keeps_successors or not spec.is_image,
         n_step=n_step,
         discount=discount,
         prioritized=prioritized,

@@ -72,7 +72,7 @@ def observation_view(spec: EnvSpec) -> View:
     """Return a view of the observation: a board of planes, the image, or bars."""
     if is_planes(spec):
         return MinAtarView()
-    return PixelsView() if spec.is_pixels else NumbersView(spec)
+    return PixelsView() if spec.is_image else NumbersView(spec)
 
 
 def draws_itself(env_id: str, env_args: Mapping[str, Any]) -> bool:

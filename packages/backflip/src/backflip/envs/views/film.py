@@ -99,7 +99,7 @@ def agent_film(
 
     Frame j shows the observation from which the current action was chosen.
     """
-    view = PixelsView() if spec.is_pixels else NumbersView(spec)
+    view = PixelsView() if spec.is_image else NumbersView(spec)
     view = MinAtarView() if is_planes(spec) else view
     length, moving, count = len(alive), int(alive.sum()), len(fps_of.frames)
     per_step = (count - 1) // length

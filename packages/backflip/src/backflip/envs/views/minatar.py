@@ -58,7 +58,7 @@ class MinAtarView:
 
 def is_planes(spec: EnvSpec) -> bool:
     """Return whether observations are images of 0 and 1 only, one channel per kind of object."""
-    return spec.is_pixels and int(spec.observation.high.max()) == 1
+    return spec.is_image and int(spec.observation.high.max()) == 1
 
 
 @cache

@@ -51,7 +51,7 @@ class Standardiser(NamedTuple):
 def initial_network(spec: EnvSpec, rng: np.random.Generator) -> Params:
     """Return initial weights of one member."""
     gain, actions = float(np.sqrt(2)), action_outputs(spec)
-    if spec.is_pixels:
+    if spec.is_image:
         side, channels = SMALL_SIDE, 2 * frame_channels(spec)
         for stride in STRIDES:
             side = (side - FILTER_SIDE) // stride + 1
@@ -84,7 +84,7 @@ def apply_network(
     spec: EnvSpec, params: Params, seen: Float[Array, "B 2 D"], action: Float[Array, "B A"]
 ) -> Float[Array, " B"]:
     """Return one member's output for each transition, before any scaling."""
-    if spec.is_pixels:
+    if spec.is_image:
         x = seen.reshape(-1, 2, SMALL_SIDE, SMALL_SIDE, frame_channels(spec))
         x = jnp.concatenate([x[:, 0], x[:, 1]], -1)
         for layer, stride in zip(params["filters"], STRIDES, strict=True):

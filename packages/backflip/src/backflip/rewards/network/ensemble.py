@@ -184,7 +184,7 @@ def standardiser_of(spec: EnvSpec, labelled: Labelled) -> Standardiser:
     centre = mean(labelled.before)
     spread = mean(jnp.square(labelled.before - centre[None, None, None]))
     change = mean(jnp.square(labelled.after - labelled.before))
-    if spec.is_pixels:
+    if spec.is_image:
         spread, change = (_per_channel(spec, x) for x in (spread, change))
     deviations = (jnp.maximum(jnp.sqrt(x), SMALLEST_DEVIATION) for x in (spread, change))
     return Standardiser(centre, *deviations)

@@ -57,7 +57,7 @@ class ChangeMap:
 
     def __post_init__(self) -> None:
         """Refuse observations that are not images."""
-        if not self.spec.is_pixels:
+        if not self.spec.is_image:
             raise UsageError(
                 f"reward model `{self.name}` is for images, and `{self.spec.id}` has none; "
                 "try --set reward_model=intervals"

@@ -106,7 +106,7 @@ class Contacts:
 
 def has_contacts(spec: EnvSpec) -> bool:
     """Return whether observations are grids of cells with few channels."""
-    if not spec.is_pixels:
+    if not spec.is_image:
         return False
     rows, columns = spec.observation.shape[:2]
     return max(rows, columns) <= GRID_SIDE and frame_channels(spec) <= MOST_CHANNELS

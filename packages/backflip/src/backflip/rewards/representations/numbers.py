@@ -38,7 +38,7 @@ MOST_NUMBERS = 128  # with twice as many, the features of 350 labels take more t
 
 def is_long(spec: EnvSpec) -> bool:
     """Return whether observations are vectors of 33 to `MOST_NUMBERS` numbers."""
-    return not spec.is_pixels and LARGEST_VECTOR < spec.observation.shape[0] <= MOST_NUMBERS
+    return not spec.is_image and LARGEST_VECTOR < spec.observation.shape[0] <= MOST_NUMBERS
 
 
 class Scale(NamedTuple):
@@ -64,7 +64,7 @@ class NumberFeatures:
 
     def __post_init__(self) -> None:
         """Refuse images."""
-        if self.spec.is_pixels:
+        if self.spec.is_image:
             raise UsageError(
                 f"reward model `numbers` is for vectors, and `{self.spec.id}` has images; "
                 "try --set reward_model=auto"

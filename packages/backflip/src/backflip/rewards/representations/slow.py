@@ -153,7 +153,7 @@ class SlowFeatures:
     @property
     def _is_small(self) -> bool:
         """Whether images have fewer pixels than the vectors that they are enlarged to."""
-        if not self.spec.is_pixels:
+        if not self.spec.is_image:
             return False
         height, width, channels = self._frame
         fewer = max(height, width) <= SMALL_SIDE and height * width < SMALL_SIDE**2
@@ -280,7 +280,7 @@ def encoded_size(spec: EnvSpec) -> int:
 
 def is_projected(spec: EnvSpec) -> bool:
     """Return whether z has slow directions of an observation, and not its own numbers."""
-    return spec.is_pixels or spec.observation.shape[0] > LARGEST_VECTOR
+    return spec.is_image or spec.observation.shape[0] > LARGEST_VECTOR
 
 
 def _action_features(space: Box | Discrete, z: Array, action: Any) -> list[Array]:

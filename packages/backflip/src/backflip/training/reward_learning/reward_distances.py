@@ -67,7 +67,7 @@ def _canonical(
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Return the transformed true and learned reward, by the name of the distance."""
     keys = jax.random.split(key, 5)
-    pixels = env.spec.is_pixels
+    pixels = env.spec.is_image
     n, m = (IMAGES_COVERED, IMAGES_SAMPLES) if pixels else (COVERED, SAMPLES)
     every = _random_play(env, keys[0])
     chosen = jax.random.choice(keys[1], ENVS * ENV_STEPS, (n,), replace=False)

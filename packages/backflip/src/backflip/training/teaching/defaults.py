@@ -153,7 +153,7 @@ def _of_kind(algorithm: str, spec: EnvSpec) -> tuple[dict[str, Any], dict[str, A
 def _kind_of(spec: EnvSpec) -> Kind:
     if "grid" in kinds_of(spec):
         return "grid of few channels" if has_contacts(spec) else "grid"
-    if spec.is_pixels:
+    if spec.is_image:
         return "image"
     if isinstance(spec.action, Discrete):
         return "discrete"
@@ -162,7 +162,7 @@ def _kind_of(spec: EnvSpec) -> Kind:
 
 def clip_rollouts(own: Settings, spec: EnvSpec, config: TeachConfig) -> int:
     """Return the default of `clip_rollouts`: enough rollouts for the env steps that clips need."""
-    env_steps = PIXEL_CLIP_STEPS if spec.is_pixels else VECTOR_CLIP_STEPS
+    env_steps = PIXEL_CLIP_STEPS if spec.is_image else VECTOR_CLIP_STEPS
     each = min(own.num_envs, config.clip_envs) * own.rollout_length
     needed = -(-config.clip_env_steps(own.num_envs) // own.rollout_length)
     return max(TeachConfig.clip_rollouts, -(-env_steps // each), needed)
