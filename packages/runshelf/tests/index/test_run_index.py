@@ -671,6 +671,8 @@ def test_a_refresh_continues_after_a_kill(home: Path) -> None:
         make_run(home, number)
     program = (
         "import os, sys; from pathlib import Path; from runshelf.index.run_index import *\n"
+        "from runshelf.index import refresh\n"
+        "refresh.BATCH_SECONDS = 1e9  # a slow machine stores smaller batches\n"
         "def stop(progress):\n    if progress.done >= 200: os.kill(os.getpid(), 9)\n"
         "open_index(Path(sys.argv[1])).refresh(stop)"
     )
