@@ -121,6 +121,26 @@ def reward_size(log: Log) -> Signal:
     return together(least, most, lambda low, high: np.maximum(np.abs(low), np.abs(high)))
 
 
+def largest_reward(log: Log) -> Signal:
+    """Return max |r| of all updates so far."""
+    size = reward_size(log)
+    return size._replace(y=np.fmax.accumulate(size.y))
+
+
+def over_largest_return(log: Log, name: str) -> Running | None:
+    """Return |x| / (max |r| / (1 - γ)) of a mean of values or Q-values, the largest so far.
+
+    None if γ is unknown or 1.
+    """
+    discount = log.setting("discount")
+    if discount is None or not 0 <= discount < 1:
+        return None
+    size = largest_reward(log)
+    bound = size._replace(y=size.y / (1.0 - discount))
+    found = smoothed(log, together(log.signals[name], bound, ratio))
+    return or_none(largest(Running(found.x, np.abs(found.value))))
+
+
 def log10_of(running: Running) -> Running:
     """Return decimal logarithms of absolute values; of 0, that of the least normal number."""
     return Running(

@@ -112,11 +112,14 @@ class RunPhase(Protocol):
     ) -> tuple[Learner, Phase]:
         """Return the learners after the phase, and its metrics and recorded transitions.
 
-        Reward parameters have a leading axis of seeds. They are data: new values compile nothing.
-        `on_progress` is called from time to time. During a compiled phase it gets an estimate;
-        otherwise the last env step of a rollout counts after the update. `on_update` is called
-        after each update, by a compiled phase only after the last; the next update overwrites the
-        states. The learners passed in may be overwritten.
+        Args:
+            learners: the learners before the phase; they may be overwritten.
+            parameters: those of the reward function, with a leading axis of seeds. They are data:
+                new values compile nothing.
+            on_progress: called from time to time. During a compiled phase it gets an estimate;
+                otherwise the last env step of a rollout counts after the update.
+            on_update: called after each update, by a compiled phase only after the last; the next
+                update overwrites the states.
         """
         ...
 
@@ -184,8 +187,11 @@ class Driver(Protocol):
         """Return the learners with `learning_starts` random env steps in their replay.
 
         `learning.env_steps_after` counts these env steps. An algorithm without a replay needs none.
-        Their rewards are looked up when rows are drawn, so they also serve a learned reward. The
-        learners passed in may be overwritten. `on_progress` is called as in a phase.
+        Their rewards are looked up when rows are drawn, so they also serve a learned reward.
+
+        Args:
+            learners: the learners of `start`; they may be overwritten.
+            on_progress: called from time to time.
         """
         ...
 
@@ -204,9 +210,14 @@ class Driver(Protocol):
         after a refit the whole replay has the new reward. (Priorities are the errors of rows when
         they were last drawn, with the reward model of that time.)
 
-        The last `record_rollouts` rollouts of the first `record_envs` environments are returned.
-        If the environment draws itself (see `backflip.envs.rendering`), the record has at most
-        about `pictures` of each seed: those of whole environments, or of the end of one.
+        Args:
+            updates: updates of the phase.
+            reward: the reward that the algorithm learns from.
+            record_rollouts: how many rollouts the record has, the last of the phase.
+            record_envs: how many environments the record has, the first ones.
+            pictures: about how many pictures of each seed the record has at most, if the
+                environment draws itself (see `backflip.envs.rendering`): those of whole
+                environments, or of the end of one.
         """
         ...
 
@@ -222,10 +233,17 @@ class Driver(Protocol):
     ) -> Transition:
         """Return transitions of a random policy, as NumPy arrays (seeds, env_steps, envs, ...).
 
-        Actions are uniform over the action space (standard normal without bounds). Each repeats the
-        previous one with probability `repeat`. Rewards are true, observations are the newest frame.
-        The same seed gives the same record, with or without pictures, which are as in a phase.
-        `on_progress` is called as in a phase.
+        Actions are uniform over the action space (standard normal without bounds). Rewards are
+        true, observations are the newest frame. The same seed gives the same record, with or
+        without pictures.
+
+        Args:
+            seeds: the seeds.
+            envs: environments of each seed.
+            env_steps: env steps of each environment.
+            repeat: the probability with which an action repeats the previous one.
+            pictures: about how many pictures of each seed the record has at most, as in a phase.
+            on_progress: called from time to time.
         """
         ...
 
@@ -237,9 +255,13 @@ class Driver(Protocol):
         episodes: int,
         on_progress: OnEpisodes = ignore_progress,
     ) -> Evaluation:
-        """Play new episodes with each learner's policy; the seeds determine the first states.
+        """Play new episodes with each learner's policy, and return what they were like.
 
-        `on_progress` is called as in a phase, with the sums over all seeds.
+        Args:
+            learners: the learners, with a leading axis of seeds.
+            seeds: they determine the first states.
+            episodes: episodes of each seed.
+            on_progress: called from time to time, with the sums over all seeds.
         """
         ...
 

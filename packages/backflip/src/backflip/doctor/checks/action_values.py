@@ -3,17 +3,18 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.log import OFF_POLICY, Log, Signal
+from backflip.doctor.log import OFF_POLICY, Log
 from backflip.doctor.measures import (
     WRONG,
     after,
     largest,
     largest_of,
     largest_return,
+    largest_reward,
     log10_of,
     or_none,
+    over_largest_return,
     ratio,
-    reward_size,
     smallest,
     smoothed,
     together,
@@ -31,20 +32,9 @@ LEARNS_POLICY = ("ddpg", "td3", "sac")
 _RLKIT = "rlkit issue 50; Stable-Baselines3 issues 781 and 1372"
 
 
-def _largest_reward(log: Log) -> Signal:
-    size = reward_size(log)
-    return size._replace(y=np.fmax.accumulate(size.y))
-
-
 def _beyond_bound(log: Log) -> Running | None:
     """Return |mean Q| divided by the largest possible one, max |r| / (1 - γ)."""
-    discount = log.setting("discount")
-    if discount is None or not 0 <= discount < 1:
-        return None
-    size = _largest_reward(log)
-    bound = size._replace(y=size.y / (1.0 - discount))
-    found = smoothed(log, together(log.signals["q_mean"], bound, ratio))
-    return or_none(largest(Running(found.x, np.abs(found.value))))
+    return over_largest_return(log, "q_mean")
 
 
 def _loss_beyond_returns(log: Log) -> Running | None:
@@ -88,7 +78,7 @@ def _target_still(log: Log) -> Running | None:
 
 def _error(log: Log) -> Running | None:
     """Return |TD error| / (largest |r| + α |H| so far); without entropy, α H is 0."""
-    size = _largest_reward(log)
+    size = largest_reward(log)
     if log.has("temperature", "entropy"):
         bonus = together(log.signals["temperature"], log.signals["entropy"], np.multiply)
         most = bonus._replace(y=np.fmax.accumulate(np.abs(bonus.y)))

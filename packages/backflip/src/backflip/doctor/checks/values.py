@@ -14,6 +14,7 @@ from backflip.doctor.measures import (
     least_size,
     log10_of,
     or_none,
+    over_largest_return,
     ratio,
     reward_size,
     smallest,
@@ -61,13 +62,7 @@ def _wrong_sign(log: Log) -> Running | None:
 
 def _beyond_bound(log: Log) -> Running | None:
     """Return |mean value| divided by the largest possible one, max |r| / (1 - γ)."""
-    discount = log.setting("discount")
-    if discount is None or not 0 <= discount < 1:
-        return None
-    size = reward_size(log)
-    bound = size._replace(y=np.fmax.accumulate(size.y) / (1.0 - discount))
-    found = smoothed(log, together(log.signals["value_mean"], bound, ratio))
-    return or_none(largest(Running(found.x, np.abs(found.value))))
+    return over_largest_return(log, "value_mean")
 
 
 def level(log: Log) -> Signal | None:
