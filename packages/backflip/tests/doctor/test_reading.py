@@ -779,6 +779,10 @@ def test_the_command_says_when_it_cannot_tell(tmp_path, capsys):
     path = write_csv(tmp_path / "a.csv", rows_of(3, step=1, loss=2.0))
     assert run(path) == 3
     assert "Too little is logged" in capsys.readouterr().out
+    healthy = sb3(tmp_path / "PPO_1")
+    assert run(healthy) == 0
+    assert run(healthy, path) == 3, "a script must not take it for a healthy log"
+    capsys.readouterr()
     assert run(tmp_path / "none") == 2
     assert "there is no file or folder" in capsys.readouterr().err
     assert run() == 2

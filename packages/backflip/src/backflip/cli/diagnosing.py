@@ -24,7 +24,7 @@ CANNOT_READ = 2  # if there is no log, or it cannot be read
 CANNOT_TELL = 3  # if too little is logged
 EPILOG = (
     "Exit status: 0 if nothing wrong was seen, 1 with findings, 2 if there is no log that "
-    "can be read, 3 if too little is logged. "
+    "can be read, 3 if too little is logged in one of them. "
     "docs/checks.md describes every check."
 )
 
@@ -127,7 +127,7 @@ def _exit_status(found: "Sequence[Diagnosis]", unread: Sequence[UserFacingError]
         return FOUND
     if unread:
         return CANNOT_READ
-    return 0 if any(one.can_tell for one in found) else CANNOT_TELL
+    return 0 if all(one.can_tell for one in found) else CANNOT_TELL
 
 
 def _logs(options: argparse.Namespace, mapping: dict[str, str]) -> "list[Log]":
