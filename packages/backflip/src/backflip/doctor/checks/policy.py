@@ -17,6 +17,7 @@ from backflip.doctor.measures import (
 )
 
 EARLY_SHARE = 0.2  # updates are not called too small before this share of the budget
+FLAT_UPDATES = 30  # a new policy may be flat for so many updates
 LATE_SHARE = 0.5  # the entropy may be high before this share of the budget, and low after it
 WAIT_SHARE = 0.1  # the return may rise for this share of the budget after the policy has decided
 DECIDED = 0.05  # a policy has decided if its entropy is below this share of the largest
@@ -115,9 +116,9 @@ def _kl_once(log: Log) -> Running | None:
 
 def _kl_low(log: Log) -> Running | None:
     """Return log10 of the largest KL so far; small while the policy is as flat as it began."""
-    return or_none(
-        after(log, LATE_SHARE, log10_of(largest(smoothed(log, log.signals["approx_kl"]))))
-    )
+    found = log10_of(largest(smoothed(log, log.signals["approx_kl"])))
+    later = Running(found.x[FLAT_UPDATES:], found.value[FLAT_UPDATES:])
+    return or_none(after(log, LATE_SHARE, later))
 
 
 def _kl_negative(log: Log) -> Running | None:
@@ -356,7 +357,7 @@ CHECKS = (
         id="PI-KL-TINY",
         title="updates hardly move the policy",
         quantity="decimal logarithm of the largest median of KL divergences of an update, after "
-        "half of the budget",
+        "half of the budget and 30 updates",
         measure=_kl_low,
         needs=("approx_kl",),
         bad_side="below",
