@@ -797,10 +797,23 @@ def test_nothing_is_said_of_no_effect_where_the_return_is_bad():
     assert "no effect" not in found.verdict
 
 
-def test_the_loss_of_large_returns_is_no_finding_in_other_libraries():
+@pytest.mark.parametrize(("early", "is_found"), [(0.6, False), (-0.1, True)])
+def test_values_that_once_explained_whole_returns_are_no_trap(early, is_found):
+    """As PPO on InvertedDoublePendulum: when it is solved, whole returns hardly differ."""
+    whole = np.where(T < 0.6, early, -1.0)
+    of = log("ppo", explained_variance=0.75, explained_variance_mc=whole)
+    found = run_check(BY_ID["PV-EV-TRAP"], of)
+    assert found is not None
+    assert found.value.max() == pytest.approx(0.15 if early > 0 else 0.75)
+    assert (found.value.max() > 0.71) == is_found, "the limit of continuous actions"
+
+
+def test_the_loss_of_large_returns_is_no_finding_unless_rewards_are_normalised():
     signals = {"value_loss": 8000.0 - 7950.0 * T, "episode_return_mean": -1300.0 + 1100.0 * T}
     own = log("ppo", **signals)
-    assert "PV-LOSS" in {one.check.id for one in diagnose(own).findings}
+    assert "PV-LOSS" not in {one.check.id for one in diagnose(own).findings}, "as on CliffWalking"
+    normalised = replace(own, settings=dict(own.settings) | {"normalize_rewards": True})
+    assert "PV-LOSS" in {one.check.id for one in diagnose(normalised).findings}
     theirs = diagnose(replace(own, library="sb3"))
     assert "PV-LOSS" not in {one.check.id for one in theirs.findings}
     unknown = replace(log("ppo", **signals | {"episode_return_mean": math.nan}), library="sb3")

@@ -142,12 +142,13 @@ def _targets_wrong(log: Log) -> Running | None:
 def _value_loss(log: Log) -> Running | None:
     """Return log₁₀ of the largest loss.
 
-    In other libraries, rewards may have any scale. There, losses whose root is no larger than a
-    return are left out: values that begin at 0 have such errors.
+    Rewards that are not normalised may have any scale. Losses whose root is no larger than a
+    return are left out there: values that begin at 0 have such errors.
     """
     found = largest(smoothed(log, log.signals["value_loss"]))
     returns = largest_return(log)
-    if log.library != "backflip" and returns is not None:
+    normalised = log.teaches or log.settings.get("normalize_rewards", False)
+    if returns is not None and not (log.library == "backflip" and normalised):
         found = found._replace(
             value=np.where(np.sqrt(found.value) > returns, found.value, ORDINARY_LOSS)
         )
@@ -350,8 +351,8 @@ CHECKS = (
     Check(
         id="PV-LOSS",
         title="the loss of the values is huge",
-        quantity="decimal logarithm of the largest median of the value loss; in other libraries "
-        "only if its root is larger than any mean return",
+        quantity="decimal logarithm of the largest median of the value loss; if rewards are not "
+        "normalised, only if its root is larger than any mean return",
         measure=_value_loss,
         needs=("value_loss",),
         bad_side="above",
