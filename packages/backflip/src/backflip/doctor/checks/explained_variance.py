@@ -184,6 +184,7 @@ CHECKS = (
     ),
     Check(
         id="PV-EV-TRAP",
+        severity="warning",  # right values cannot explain episodes that end by chance either
         title="the explained variance explains itself",
         quantity="explained variance against TD(λ) returns minus the largest median so far of that "
         "against whole returns, which counts as at least 0",
