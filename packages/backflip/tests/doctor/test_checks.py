@@ -797,6 +797,18 @@ def test_nothing_is_said_of_no_effect_where_the_return_is_bad():
     assert "no effect" not in found.verdict
 
 
+@pytest.mark.parametrize(("value", "is_found"), [(0.07, False), (7.0, True)])
+def test_the_first_values_of_a_network_are_not_above_rare_rewards(value, is_found):
+    """As PPO on Freeway: one env step of 50,000 has a reward of 1 at first, later one of 100."""
+    rare = np.where(T < 0.4, 2e-5, 0.01)
+    of = log(
+        "ppo",
+        **{"value_mean": np.maximum(value, 100 * rare), "reward_mean": rare},
+        **{"reward_min": 0.0, "reward_max": 1.0, "episode_length_mean": 2500.0},
+    )
+    assert ("PV-LEVEL-HIGH" in found_in(replace(of, settings={"discount": 0.99}))) == is_found
+
+
 @pytest.mark.parametrize(("early", "is_found"), [(0.6, False), (-0.1, True)])
 def test_values_that_once_explained_whole_returns_are_no_trap(early, is_found):
     """As PPO on InvertedDoublePendulum: when it is solved, whole returns hardly differ."""

@@ -11,6 +11,7 @@ from backflip.doctor.measures import (
     largest,
     largest_of,
     largest_return,
+    largest_reward,
     least_size,
     log10_of,
     or_none,
@@ -23,6 +24,7 @@ from backflip.doctor.measures import (
 )
 
 SIZE_FROM = 0.2  # sign and size of values are judged from this share of the budget on
+LEAST_VALUE = 0.5  # smaller values, relative to the largest reward, are not called too large
 LOW_FROM = 0.5  # values are called too low from this share of the budget on
 SPREAD_FROM = 0.1  # advantages and the weight of the loss are judged from this share of it on
 # The weight of the value loss is measured where it is above this many times the other terms.
@@ -116,8 +118,16 @@ def _one_sign(log: Log, x: Values) -> Bool[np.ndarray, " n"]:
 
 
 def _level_high(log: Log) -> Running | None:
+    """Return the largest level so far of values that are at least half of the largest reward.
+
+    Where rewards are rare, the small values that a network begins with are above what they imply.
+    """
     found = level(log)
-    return found and or_none(after(log, SIZE_FROM, largest(smoothed(log, found))))
+    if found is None:
+        return None
+    share = together(log.signals["value_mean"], largest_reward(log), ratio)
+    kept = together(found, share, lambda y, of: np.where(np.abs(of) >= LEAST_VALUE, y, np.nan))
+    return or_none(after(log, SIZE_FROM, largest(smoothed(log, kept))))
 
 
 def _level_low(log: Log) -> Running | None:
@@ -315,7 +325,8 @@ CHECKS = (
         id="PV-LEVEL-HIGH",
         title="values are above what rewards allow",
         quantity="decimal logarithm of the mean value divided by r / (1 - γ), r the mean reward "
-        "or, if that is more, a tenth of its largest size until then",
+        "or, if that is more, a tenth of its largest size until then; only of values of at least "
+        "half of the largest reward",
         measure=_level_high,
         needs=("reward_mean", "reward_min", "reward_max", "value_mean", "episode_length_mean"),
         bad_side="above",
