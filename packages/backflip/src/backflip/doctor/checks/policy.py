@@ -18,6 +18,7 @@ from backflip.doctor.measures import (
 
 EARLY_SHARE = 0.2  # updates are not called too small before this share of the budget
 FLAT_UPDATES = 30  # a new policy may be flat for so many updates
+LOGS_EACH_UPDATE = ("backflip", "sb3", "cleanrl")  # libraries with a point for each update
 LATE_SHARE = 0.5  # the entropy may be high before this share of the budget, and low after it
 WAIT_SHARE = 0.1  # the return may rise for this share of the budget after the policy has decided
 DECIDED = 0.05  # a policy has decided if its entropy is below this share of the largest
@@ -117,8 +118,8 @@ def _kl_once(log: Log) -> Running | None:
 def _kl_low(log: Log) -> Running | None:
     """Return log10 of the largest KL so far; small while the policy is as flat as it began."""
     found = log10_of(largest(smoothed(log, log.signals["approx_kl"])))
-    later = Running(found.x[FLAT_UPDATES:], found.value[FLAT_UPDATES:])
-    return or_none(after(log, LATE_SHARE, later))
+    flat = FLAT_UPDATES if log.library in LOGS_EACH_UPDATE else 0
+    return or_none(after(log, LATE_SHARE, Running(found.x[flat:], found.value[flat:])))
 
 
 def _kl_negative(log: Log) -> Running | None:

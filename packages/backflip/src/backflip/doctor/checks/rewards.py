@@ -188,6 +188,7 @@ CHECKS = (
         causes={"reward-sign": 0.95, "reward-model": 0.1},
         source="J. Schulman: scale rewards, but do not shift them",
         limit=0.5,
+        is_direct=True,
     ),
     Check(
         id="REW-UNRELATED",
