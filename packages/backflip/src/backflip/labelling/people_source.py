@@ -52,7 +52,7 @@ class LabellingSettings(NamedTuple):
 
     host: str = "127.0.0.1"
     port: int | None = None
-    invite: Callable[[str], str] = "label clips at {}".format
+    invite: Callable[[str], str] = "compare clips at {}".format
     overlap: float = 0.0
     goal: str | None = None
 
