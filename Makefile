@@ -2,7 +2,9 @@
 
 PYTHON ?= python3
 NICE ?= nice -n 5
+# Many tests wait for programs and pages. Quick ones do not, and each worker must collect all tests.
 WORKERS ?= 3
+QUICK_WORKERS ?= 2
 ENV ?= dot
 
 bin := .venv/bin
@@ -43,7 +45,7 @@ check: .venv/dev.stamp ## format, lint, types, import contracts, fast tests: bet
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint fast
 
 fast: .venv/dev.stamp ## the fast tests alone
-	$(compile_quickly) $(pytest) -n $(WORKERS) -m "not slow and not medium"
+	$(compile_quickly) $(pytest) -n $(QUICK_WORKERS) -m "not slow and not medium"
 
 lint: .venv/dev.stamp ## format, lint, types, import contracts
 	$(bin)/ruff format --check .
