@@ -68,7 +68,7 @@ def _has_both_signs(log: Log) -> bool:
     if not log.has("reward_min", "reward_max"):
         return False
     least, most = log.signals["reward_min"].y, log.signals["reward_max"].y
-    return bool(np.fmin.reduce(least) < 0 < np.fmax.reduce(most))
+    return bool(np.fmin.reduce(least, initial=0.0) < 0 < np.fmax.reduce(most, initial=0.0))
 
 
 def _true_mean(log: Log, since: float) -> Signal:
