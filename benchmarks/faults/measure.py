@@ -58,7 +58,8 @@ def main() -> int:
     of_teaching = _taught_rows()
     taught = "\n".join(table(of_teaching))
     print(text, taught, sep="\n\n")
-    print("\nnot reported, and healthy all the same:", *_alarms_of_moved(), sep="\n")
+    alarms_of_moved = list(_alarms_of_moved()) or ["  none"]
+    print("\nfindings in healthy runs of the calibration:", *alarms_of_moved, sep="\n")
     print(f"\n{time.monotonic() - start:.1f} s")
     if "--write" in sys.argv[1:]:
         # Without their logs, the table of the faults of teaching stays as it is.

@@ -75,14 +75,14 @@ def _add_teach(commands: Any) -> None:
         help=f"the algorithm: {', '.join(names())}; default ppo",
     )
     _add_questions(parser)
-    _add_material(parser)
+    _add_sources(parser)
     add_page_options(parser, new_run=True)
     _add_common(parser, least_env_steps=0)
     parser.set_defaults(act=_teach)
 
 
 def _add_questions(parser: argparse.ArgumentParser) -> None:
-    """Add what says who answers, how many questions and of which kind."""
+    """Add the options about the questions: who answers, how many, and of which kind."""
     parser.add_argument(
         "--teacher",
         metavar="WHO",
@@ -111,8 +111,8 @@ def _add_questions(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_material(parser: argparse.ArgumentParser) -> None:
-    """Add what a run of `teach` may start with: labels, a reward, clips, demonstrations."""
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add the options about what a run starts with: labels, a reward, clips, demonstrations."""
     parser.add_argument(
         "--labels-from",
         metavar="RUN_OR_FILE",

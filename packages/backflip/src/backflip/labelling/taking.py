@@ -1,6 +1,6 @@
 """Which prompts a person holds, which are free, and which can be asked once more.
 
-All functions take a connection inside a transaction.
+Each `connection` is inside a transaction.
 """
 
 import math

@@ -117,6 +117,7 @@ def test_number_keys_rate_one_clip_after_the_other(rating: Server, open_page: Op
     expect(page.locator(".clip:visible")).to_have_count(1)
     assert colours(page) == [list(colour_of(0))]
     expect(page.locator("#asking")).to_contain_text("from 1, worst, to 9, best? Clip 1 of 3")
+    expect(page.locator("#budget")).to_have_text("of 100 labels")  # three clips give three
     press(page, "7")
     expect(page.locator("#asking")).to_contain_text("Clip 2 of 3")
     assert colours(page) == [list(colour_of(1))]
