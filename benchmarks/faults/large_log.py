@@ -1,4 +1,4 @@
-"""Time the diagnosis of a log with a million points: of a run of ours, and of event files.
+"""Time the diagnosis of a log with a million points: a run of ours, an event file, a CSV file.
 
 python benchmarks/faults/large_log.py
 """
@@ -43,6 +43,10 @@ def main() -> int:
         (Path(folder) / "events.out.tfevents.1.host").write_bytes(_event_file(rng))
         said = f"an event file, {ITERATIONS * len(TAGS):,} points"
         _time(said, lambda: logs_in(Path(folder), {})[0])
+        table = Path(folder) / "progress.csv"
+        table.write_text(_csv_file(rng))
+        said = f"a CSV file, {ITERATIONS * len(TAGS):,} points"
+        _time(said, lambda: logs_in(table, {})[0])
     return 0
 
 
@@ -65,6 +69,15 @@ def _event_file(rng: np.random.Generator) -> bytes:
         for tag, number in zip(TAGS, row.tolist(), strict=True)
     ]
     return b"".join([version_event(1.7e9), *records])
+
+
+def _csv_file(rng: np.random.Generator) -> str:
+    """Return a CSV file of random numbers, with env steps in its first column."""
+    lines = [
+        ",".join([str(2048 * iteration), *map(str, row.tolist())])
+        for iteration, row in enumerate(rng.random((ITERATIONS, len(TAGS))), 1)
+    ]
+    return "\n".join([",".join(["time/total_timesteps", *TAGS]), *lines, ""])
 
 
 if __name__ == "__main__":

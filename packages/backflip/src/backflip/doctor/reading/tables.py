@@ -3,6 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ def trainings(rows: Sequence[Row], axis: str | None) -> dict[str, list[Row]]:
     Rows without a value, such as those about the machine, belong to all training runs.
     """
     found: dict[str, list[Row]] = {}
-    columns = dict.fromkeys(name for row in rows for name in row if name.lower() in OF_TRAININGS)
+    columns = [name for name in dict.fromkeys(chain(*rows)) if name.lower() in OF_TRAININGS]
     names = [name for name in columns if len({row[name] for row in rows if name in row}) > 1]
     if not names:
         return {"": list(rows)}
