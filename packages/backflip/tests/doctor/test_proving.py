@@ -29,7 +29,7 @@ from backflip.doctor.proving import (
 )
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
-from backflip.doctor.repeating_program import repetition_of_program, words_of
+from backflip.doctor.repeating_program import absolute_words, repetition_of_program
 from backflip.training.algorithm_config import configure
 from backflip.training.train import train
 from runshelf.cli.command_line import build_parser
@@ -313,7 +313,7 @@ def test_an_option_of_prove_without_it_is_refused(broken_log, capsys, option):
 @pytest.mark.medium
 def test_no_shell_reads_the_command(broken_log, tmp_path):
     (log,) = logs_in(tmp_path / broken_log, {})
-    words = words_of("python learner.py ; touch {seed} $(touch x) && touch z")
+    words = absolute_words("python learner.py ; touch {seed} $(touch x) && touch z")
     assert words[1] == str(tmp_path / "learner.py")
     assert words[2:] == [";", "touch", "{seed}", "$(touch", "x)", "&&", "touch", "z"]
     with pytest.raises(UsageError, match="add --about other"):

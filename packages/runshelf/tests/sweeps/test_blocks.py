@@ -13,7 +13,7 @@ from runshelf.sweeps.ranking import identical_runs, ranked
 from runshelf.sweeps.results import BlockResult, done_name, to_data
 from runshelf.sweeps.space import Choice
 from runshelf.sweeps.state import read_report, state_of_sweep, write_report
-from runshelf.sweeps.template import filled
+from runshelf.sweeps.template import with_values
 
 DEFINITION = Definition(
     command=("train", "--lr={lr}", "--first={first_seed}", "-n", "{seeds}"),
@@ -55,7 +55,7 @@ def test_seeds_of_tuning_and_report_are_never_the_same():
 
 def test_a_template_is_filled_word_by_word():
     words = ["a b", "{lr}", "--x={lr}", "{{lr}}", '{"k": 1}', "{first_seed}:{seeds}"]
-    got = filled(words, {"lr": "1; rm -rf /"}, 7, 3)
+    got = with_values(words, {"lr": "1; rm -rf /"}, 7, 3)
     assert got == ["a b", "1; rm -rf /", "--x=1; rm -rf /", "{lr}", '{"k": 1}', "7:3"]
 
 

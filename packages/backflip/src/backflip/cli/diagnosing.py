@@ -167,7 +167,7 @@ def _placeholders(command: str | None) -> set[str]:
     """Return the names that a command needs; what fills them comes from --about."""
     if command is None:
         return set()
-    from backflip.doctor.repeating_program import placeholders
+    from runshelf.recorder.command_templates import placeholders
 
     return placeholders(command.split())
 

@@ -2,8 +2,6 @@
 
 import math
 import os
-import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,32 +14,22 @@ from backflip.doctor.next_experiment import as_text, part_of
 from backflip.doctor.proving import SEEDS, TAGS, Repeat, Repeated
 from backflip.doctor.reading.log_files import logs_in
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.recorder.command_templates import filled, placeholders, unescaped, words_of
 from runshelf.recorder.launch import Launch
 from runshelf.recorder.output_files import FOLDER
 from runshelf.recorder.run_command import check_executable, record, recording_of
 from runshelf.store.run import RunInfo
 
 LAST = 0.1  # share of the logged returns whose mean is the final return
-_NAME = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def placeholders(words: list[str]) -> set[str]:
-    """Return the names in braces in the words of a command."""
-    return {name for word in words for name in _NAME.findall(word)}
-
-
-def words_of(command: str) -> list[str]:
+def absolute_words(command: str) -> list[str]:
     """Return the words of a command; names of files in the current folder become absolute.
 
     Raises:
         UsageError: a quote is not closed, or there is no word.
     """
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"`--command {command}`: {error}") from error
-    if not words:
-        raise UsageError("`--command` is empty; try 'python train.py --seed {seed}'")
+    words = words_of(command, "`--command`", "python train.py --seed {seed}")
     return [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
 
 
@@ -68,7 +56,7 @@ def repetition_of_program(
     Raises:
         UsageError: a placeholder is missing or has no value, or the program does not exist.
     """
-    words = words_of(command)
+    words = absolute_words(command)
     names = placeholders(words)
     if "seed" not in names:
         raise UsageError("`--command` needs {seed}: repetitions of one seed would be alike")
@@ -108,14 +96,14 @@ def _run(
     say: Callable[[str], None],
 ) -> tuple[str, Path]:
     """Run the program to its end; return the id of the run, and the folder in which it ran."""
-    argv = [_filled(word, values) for word in words]
+    argv = [filled(word, values) for word in words]
     recording = recording_of(home, argv, info, say)
     known = recording.launch(Path())
 
     def launch(folder: Path) -> Launch:
         outputs = folder / FOLDER
-        filled = tuple(_filled(word, {"folder": str(outputs)}) for word in known.argv)
-        return replace(known, argv=filled, cwd=outputs)
+        in_folder = (filled(word, {"folder": str(outputs)}) for word in known.argv)
+        return replace(known, argv=tuple(map(unescaped, in_folder)), cwd=outputs)
 
     quiet = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -125,11 +113,6 @@ def _run(
     if ending.state == "interrupted":
         raise KeyboardInterrupt
     return ending.run, Path(ending.folder) / FOLDER
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    """Return a word with the values of the names in braces that are known."""
-    return _NAME.sub(lambda found: values.get(found[1], found[0]), word)
 
 
 def final_return(folder: Path, mapping: Mapping[str, str]) -> float:

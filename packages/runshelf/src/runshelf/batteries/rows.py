@@ -18,6 +18,7 @@ from typing import Any, cast, final
 
 from runshelf.errors import UsageError
 from runshelf.received_json import parse_json
+from runshelf.recorder.command_templates import words_of
 from runshelf.store.opening import NoFile, read
 from runshelf.store.writing import replace_file
 from runshelf.sweeps.definition import MOST_SEEDS
@@ -161,12 +162,8 @@ def _row_of(folder: Path, name: str, fields: Mapping[str, Any]) -> BatteryRow:
         raise refuse("the name of a row has letters, digits, and `_.+=-`; rename the file")
     given = {key: _checked(refuse, fields, key, *_FIELDS[key]) for key in _FIELDS}
     try:
-        command = tuple(shlex.split(given["command"]))
-    except ValueError as error:
-        raise refuse(f"`command` cannot be split into words ({error})") from error
-    if not command:
-        raise refuse("`command` is empty; expected, for example, python train.py --seed {seed}")
-    try:
+        example = "python train.py --seed {seed}"
+        command = tuple(words_of(given["command"], "`command`", example))
         check_template(command, {}, names_seeds=True)
     except UsageError as error:
         raise refuse(str(error)) from error

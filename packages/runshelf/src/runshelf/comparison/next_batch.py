@@ -1,7 +1,6 @@
 """Runs the next batch of seeds by the registered commands. No shell takes part."""
 
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -10,13 +9,13 @@ from pathlib import Path
 
 from runshelf.environment import exported
 from runshelf.errors import UsageError
+from runshelf.recorder.command_templates import filled, placeholders, unescaped, words_of
 from runshelf.recorder.run_command import check_executable, record, recording_of
 from runshelf.recorder.self_recording import has_option, self_recording
 from runshelf.registrations.carrying import VARIABLE
 from runshelf.registrations.kept import Kept
 from runshelf.store.run import RunInfo
 
-_NAME = re.compile(r"\{(seed|seeds)\}")
 Say = Callable[[str], None]
 
 
@@ -37,13 +36,13 @@ def commands_of(kept: Kept, seeds: Mapping[str, Sequence[int]]) -> list[tuple[st
                 f"`{kept.name}` has no command for `{group}`: start its seeds "
                 f"{', '.join(map(str, of))} yourself, with --registered {kept.name}"
             )
-        words = _words(command)
+        words = words_of(command, f"the command of `{group}`", "python train.py --seed {seed}")
         check_executable(words, Path.cwd(), os.environ)
-        together = any("{seeds}" in word for word in words)
+        together = "seeds" in placeholders(words)
         batches = [list(of)] if together else [[seed] for seed in of]
         for batch in batches:
-            filled = {"seed": str(batch[0]), "seeds": str(len(batch))}
-            found.append((group, [_filled(word, filled) for word in words]))
+            values = {"seed": str(batch[0]), "seeds": str(len(batch))}
+            found.append((group, [unescaped(filled(word, values)) for word in words]))
     return found
 
 
@@ -62,20 +61,6 @@ def start(home: Path, kept: Kept, commands: Sequence[tuple[str, list[str]]], say
         run = _run_ours if self_recording(argv) is not None else _record
         done += run(home, kept, group, argv, say)
     return done
-
-
-def _words(command: str) -> list[str]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise UsageError(f"the command `{command}`: {error}") from error
-    if not words:
-        raise UsageError("a registered command is empty")
-    return words
-
-
-def _filled(word: str, values: Mapping[str, str]) -> str:
-    return _NAME.sub(lambda found: values[found[1]], word)
 
 
 def _run_ours(home: Path, kept: Kept, group: str, argv: Sequence[str], say: Say) -> int:

@@ -32,7 +32,7 @@ from runshelf.sweeps.claims import Claim
 from runshelf.sweeps.definition import Sweep
 from runshelf.sweeps.results import BLOCKS, BlockResult, Measured, measured
 from runshelf.sweeps.space import Values
-from runshelf.sweeps.template import filled
+from runshelf.sweeps.template import with_values
 
 POLL_SECONDS = 0.1
 _MOST_KILLS = 3  # times that the program of a block may be killed, as when memory runs out
@@ -77,7 +77,7 @@ class BlockRun:
         self._home = Path(sweep.definition.home)
         command = sweep.definition.command
         self._resumes = self_recording(command) is not None
-        self._command = filled(command, values, block.first_seed, block.seeds)
+        self._command = with_values(command, values, block.first_seed, block.seeds)
 
     def run(self) -> BlockResult | None:
         """Run the block to its end and return its result; None if the worker was asked to stop.

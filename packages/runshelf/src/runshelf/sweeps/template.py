@@ -1,20 +1,13 @@
 """The command template of a sweep: a command line with `{placeholders}`, without a shell."""
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from runshelf.errors import UsageError, did_you_mean
+from runshelf.recorder.command_templates import filled, placeholders, unescaped
 from runshelf.recorder.self_recording import has_option, self_recording
 from runshelf.sweeps.space import RESERVED, Space, Values, text_of
 
-_PLACEHOLDER = re.compile(r"(?<!\{)\{([A-Za-z_]\w*)\}(?!\})")
 _OF_BLOCK = ("first_seed", "seeds")
-
-
-def placeholders(command: Sequence[str]) -> set[str]:
-    """Return the names of the placeholders in a command line; `{{name}}` is text."""
-    return {name for word in command for name in _PLACEHOLDER.findall(word)}
 
 
 def check_template(command: Sequence[str], space: Space, *, names_seeds: bool = False) -> None:
@@ -73,13 +66,8 @@ def takes_many_seeds(command: Sequence[str]) -> bool:
     return "seeds" in placeholders(command)
 
 
-def filled(command: Sequence[str], values: Values, first_seed: int, seeds: int) -> list[str]:
+def with_values(command: Sequence[str], values: Values, first_seed: int, seeds: int) -> list[str]:
     """Return a command line with values in place of its placeholders."""
     texts = {name: text_of(value) for name, value in values.items()}
     texts |= {"seed": str(first_seed), "first_seed": str(first_seed), "seeds": str(seeds)}
-    return [_filled(word, texts) for word in command]
-
-
-def _filled(word: str, texts: Mapping[str, Any]) -> str:
-    replaced = _PLACEHOLDER.sub(lambda found: texts.get(found[1], found[0]), word)
-    return re.sub(r"\{\{(\w+)\}\}", r"{\1}", replaced)
+    return [unescaped(filled(word, texts)) for word in command]
