@@ -27,9 +27,10 @@ from backflip.preferences.careless import (
     signs_of,
     state_of,
 )
-from backflip.preferences.label_file import insert, now
+from backflip.preferences.label_file import insert
 from backflip.preferences.label_records import NewLabel, NewQuery
 from backflip.preferences.labels import LabelStore
+from runshelf.store.times import now
 
 ANSWERS = 150
 RUNS = 20

@@ -89,3 +89,10 @@ def _without_surrogates(value: Any) -> Any:
 
 
 _DECODE = json.JSONDecoder(parse_int=_integer).decode
+
+
+def finite(value: object) -> float | None:
+    """Return a JSON value as a float; None if it is not a number or too large."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) < 1e300 else None

@@ -18,6 +18,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 from runshelf.errors import UsageError, did_you_mean, shown
+from runshelf.logger.values import is_finite
 
 LARGEST_COUNT = 2_000_000_000  # JAX's default integers have 32 bits
 LARGEST = 1e10  # its square, and sums of many squares, fit into a float32
@@ -146,7 +147,7 @@ class Setting:
             return False
         if self.kind is int:
             return isinstance(value, Integral)
-        return isinstance(value, Real) and _is_finite(value)
+        return isinstance(value, Real) and is_finite(cast("float", value))
 
     def _is_part(self, part: Any) -> bool:
         whole = not isinstance(part, bool) and isinstance(part, Integral)
@@ -256,13 +257,6 @@ def _parts(value: Any) -> tuple[Any, ...]:
     if isinstance(value, list | tuple):
         return tuple(value)
     return () if value == "none" else (value,)
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number larger than every float
-        return False
 
 
 def _typed(value: Any) -> str:

@@ -13,8 +13,9 @@ import sqlite3
 from typing import Literal, NamedTuple
 
 from backflip.labelling.refused import Refused
-from backflip.preferences.label_file import LabelFile, insert, now
+from backflip.preferences.label_file import LabelFile, insert
 from backflip.preferences.label_records import Answer
+from runshelf.store.times import now
 
 # The queries that are answered together with one: those of its set, the first one first.
 _TOGETHER = """

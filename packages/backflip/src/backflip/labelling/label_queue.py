@@ -49,10 +49,11 @@ from backflip.labelling.taking import (
 from backflip.labelling.tally import Tally, tally_of
 from backflip.preferences.careless import repeat_share, repeats_of
 from backflip.preferences.clip_sets import insert_scores
-from backflip.preferences.label_file import insert, now
+from backflip.preferences.label_file import insert
 from backflip.preferences.label_records import Answer, StoredClip
 from backflip.preferences.labels import LabelStore
 from runshelf.errors import DamagedFile
+from runshelf.store.times import now
 
 LISTED = 20  # answers in one part of the list of a person's answers
 GOAL, ENOUGH = "goal", "enough"  # keys in the label file

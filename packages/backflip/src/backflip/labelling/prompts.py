@@ -17,7 +17,7 @@ from backflip.labelling.refused import Refused
 from backflip.preferences.ask import Ask
 from backflip.preferences.clip_sets import whole_set
 from backflip.preferences.films import Film, Which, film_of_json
-from backflip.preferences.label_file import insert, now
+from backflip.preferences.label_file import insert
 from backflip.preferences.label_records import ANSWERS, Answer
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.rankings import (
@@ -27,6 +27,7 @@ from backflip.preferences.rankings import (
     scores_of_ratings,
 )
 from runshelf.errors import shown
+from runshelf.store.times import now
 
 Marks = Sequence[int | None]
 Given = str | Sequence[Any]  # an answer as a person gave it

@@ -8,12 +8,13 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from backflip.preferences.label_file import insert, now
+from backflip.preferences.label_file import insert
 from backflip.preferences.label_inserts import insert_clip, insert_films, insert_label, packed_clip
 from backflip.preferences.label_records import Films, NewLabel, StoredClip
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.rankings import answer_of, pairs_of
 from runshelf.errors import UsageError
+from runshelf.store.times import now
 
 AskAboutSets = Literal["rank", "rate"]
 

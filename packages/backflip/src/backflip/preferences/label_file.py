@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -176,11 +175,6 @@ def _refuse_empty(connection: sqlite3.Connection, path: Path) -> None:
 def insert(connection: sqlite3.Connection, statement: str, values: Sequence[object]) -> int:
     """Insert one row and return its id."""
     return cast("int", connection.execute(statement, values).lastrowid)
-
-
-def now() -> str:
-    """Return the current time in ISO 8601, UTC, with milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import sqlite3
 import zlib
 
 from backflip.core.checkpoint import to_safetensors
-from backflip.preferences.label_file import insert, now
+from backflip.preferences.label_file import insert
 from backflip.preferences.label_records import (
     ANSWERS,
     AnsweredElsewhere,
@@ -16,6 +16,7 @@ from backflip.preferences.label_records import (
     StoredClip,
 )
 from runshelf.errors import UsageError, did_you_mean
+from runshelf.store.times import now
 
 # Level 1 compresses pixels nearly as well as 6, several times faster.
 _COMPRESSION = 1

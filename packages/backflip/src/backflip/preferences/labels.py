@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 
 from backflip.preferences.films import Film, Which, film_of_json
-from backflip.preferences.label_file import LabelFile, insert, now
+from backflip.preferences.label_file import LabelFile, insert
 from backflip.preferences.label_inserts import (
     check_label,
     insert_answered,
@@ -39,6 +39,7 @@ from backflip.preferences.label_records import (
 )
 from backflip.preferences.packed_clips import BadClipError, unpack
 from runshelf.errors import UsageError
+from runshelf.store.times import now
 
 
 @final

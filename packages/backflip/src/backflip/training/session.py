@@ -45,9 +45,9 @@ from backflip.training.spec_json import spec_to_json
 from runshelf.errors import Ended, Interrupted, UsageError, shown
 from runshelf.interrupts import Terminated, interruptible
 from runshelf.learning_curve import write_curve
+from runshelf.received_json import finite
 from runshelf.registrations.carrying import registered_info
 from runshelf.store.metrics import MetricsWriter
-from runshelf.store.periods import finite
 from runshelf.store.records import to_json
 from runshelf.store.run import Run, RunWriter, create_run, resume_run
 from runshelf.store.summary import write_summary

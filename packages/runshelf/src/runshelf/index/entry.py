@@ -18,8 +18,9 @@ from runshelf.index.database import folded
 from runshelf.index.grouping import group_of
 from runshelf.index.identity import identity_of, seeds_of, source_of
 from runshelf.index.rows import RunRow
+from runshelf.received_json import finite
 from runshelf.store.liveness import HEARTBEAT
-from runshelf.store.periods import finite, periods
+from runshelf.store.periods import periods
 from runshelf.store.run import Run, open_run
 from runshelf.store.state import State, state_of
 from runshelf.store.times import seconds_of

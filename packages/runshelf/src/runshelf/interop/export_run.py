@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 import os
 import shutil
 import socket
@@ -16,6 +15,7 @@ from typing import Any
 
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.interop.event_files import image_event, scalar_event, version_event
+from runshelf.received_json import finite
 from runshelf.store.columns import EXACT
 from runshelf.store.files import disk_errors
 from runshelf.store.metrics import SEED, read_metrics
@@ -119,8 +119,8 @@ def _events(run: Run, records: list[Record]) -> Iterator[bytes]:
         for name, value in record.items():
             if name in NOT_METRICS:
                 continue
-            finite = (int(record[a]) for a in axes[name] if _is_finite(record.get(a)))
-            step = next(finite, position)
+            steps = (int(record[a]) for a in axes[name] if finite(record.get(a)) is not None)
+            step = next(steps, position)
             if name in numbers:
                 by_step.setdefault(step, []).append((name, numbers[name]))
             elif isinstance(value, dict) and isinstance(value.get("image"), str):
@@ -136,16 +136,12 @@ def _axes(records: list[Record]) -> dict[str, list[str]]:
     """
     found: dict[str, tuple[list[str], list[str]]] = {}
     for record in records:
-        here = [axis for axis in _STEPS if _is_finite(record.get(axis))]
+        here = [axis for axis in _STEPS if finite(record.get(axis)) is not None]
         for name in record:
             every, some = found.get(name, (here, []))
             every = [axis for axis in every if axis in here]
             found[name] = every, [axis for axis in _STEPS if axis in (*some, *here)]
     return {name: every[:1] or some for name, (every, some) in found.items()}
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _image(run: Run, at: float, step: int, name: str, file: str) -> Iterator[bytes]:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple, final
 
@@ -39,6 +38,7 @@ from runshelf.store.records import to_json
 from runshelf.store.run import RunInfo, Status, create_run, open_run
 from runshelf.store.run_ids import short_id
 from runshelf.store.series import AXES
+from runshelf.store.times import moment_of
 from runshelf.store.writing import create
 
 LARGEST_PICTURE = 2**26  # pixels of all frames
@@ -204,7 +204,7 @@ def _import(
         # The machine and the packages that wrote the logs are unknown.
         unknown: dict[str, Any] = {"git": None, "hardware": {}, "versions": {}}
         fields = unknown | {"imported": imported}
-        return fields | ({"created": _iso(created)} if created else {})
+        return fields | ({"created": moment_of(created)} if created else {})
 
     named = parse_folder_name(source)
     config = named.config | survey.config
@@ -397,10 +397,6 @@ def _named(normalised: Normaliser, name: str, value: int | float | str) -> dict[
 def _own_name(name: str) -> str:
     """Return a value's name; a name that is reserved for an axis is moved to `logged/`."""
     return f"logged/{name}" if name in _TAKEN else name
-
-
-def _iso(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat(timespec="milliseconds")
 
 
 def _line_on(imported: Imported) -> str:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
@@ -27,6 +26,7 @@ from runshelf.registrations.registration import (
 from runshelf.store.home import make_shared, shared
 from runshelf.store.opening import read_whole
 from runshelf.store.records import LinesWriter, read_lines
+from runshelf.store.times import now
 from runshelf.store.writing import make_folder, write_once
 
 FOLDER = "registrations"
@@ -89,7 +89,7 @@ def register(home: Path, name: str, registration: Registration, *, reason: str =
         "schema": _SCHEMA,
         "name": name,
         "version": version,
-        "created": _now(),
+        "created": now(),
         "registered": values_of(registration),
         **(_supersedes(home, name, known[-1], reason) if known else {}),
     }
@@ -208,7 +208,3 @@ def _make_folder(home: Path, name: str) -> Path:
             f"cannot write to `{home}` ({error.strerror}): give another folder with `--home`"
         ) from error
     return make_folder(top, f"{FOLDER}/{name}")
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, final
 
+from runshelf.received_json import finite
 from runshelf.store.state import OVER
 from runshelf.store.times import seconds_of
 
@@ -42,10 +43,3 @@ def periods(events: Iterable[Mapping[str, Any]], until: float) -> list[Period]:
     if begin is not None:
         found.append(Period(begin, max(until - begin, 0.0), None))
     return found
-
-
-def finite(value: object) -> float | None:
-    """Return a JSON value as a float; None if it is not a number or too large."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return float(value) if abs(value) < 1e300 else None

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, cast, final
 
 from runshelf.durations import duration
 from runshelf.errors import UserFacingError
-from runshelf.received_json import parse_record
+from runshelf.received_json import finite, parse_record
 from runshelf.store import opening
 from runshelf.store.liveness import SILENCE_SECONDS
 from runshelf.store.metrics import stamp
-from runshelf.store.periods import finite
 from runshelf.store.run import Run
 
 _TAIL = 64 * 1024

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, cast, final
 
@@ -30,7 +29,7 @@ from runshelf.store.membership import membership
 from runshelf.store.opening import NoFile, opened, read_whole
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json, to_line
 from runshelf.store.run_ids import is_ulid, new_ulid, short_id
-from runshelf.store.times import seconds_of
+from runshelf.store.times import moment_of, now, seconds_of
 from runshelf.store.trust import trust_own
 from runshelf.store.writing import open_in_place, replace_file, touch
 
@@ -177,7 +176,7 @@ class RunWriter:
             UsageError: a detail is not a JSON value.
             UserFacingError: the disk is full.
         """
-        self._events.write({"status": status, "time": _iso(self._clock.now()), **details})
+        self._events.write({"status": status, "time": moment_of(self._clock.now()), **details})
         self._events.sync()
         self._ended = status in ENDS
         # The index reads a folder again when its modification time has changed.
@@ -191,7 +190,7 @@ class RunWriter:
             UserFacingError: the disk is full.
         """
         if alarm not in self.run.alarms():
-            self._events.write({"alarm": alarm, "time": _iso(self._clock.now()), **details})
+            self._events.write({"alarm": alarm, "time": moment_of(self._clock.now()), **details})
             self._events.sync()
             touch(self.run.folder)
 
@@ -267,7 +266,7 @@ def create_run(
     manifest = {
         "schema": SCHEMA,
         "run": ulid,
-        "created": _iso(time.time()),
+        "created": now(),
         "command": command,
         "argv": list(argv),
         "cwd": str(cwd),
@@ -344,10 +343,6 @@ def is_locked(run: Run) -> bool:
     except (NoFile, OSError):
         return False
     return False
-
-
-def _iso(unix: float) -> str:
-    return datetime.fromtimestamp(unix, UTC).isoformat(timespec="milliseconds")
 
 
 def _newest_time(run: Run) -> float:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, final
 
 from runshelf.errors import UserFacingError
-from runshelf.received_json import parse_record
+from runshelf.received_json import finite, parse_record
 from runshelf.recorder.output_reader import read_output, read_part
 from runshelf.store.machine_metrics import is_of_machine, may_be_measured
 from runshelf.store.opening import read_whole
-from runshelf.store.periods import finite
 from runshelf.store.records import from_json, to_line
 from runshelf.store.results import result_metric
 from runshelf.store.run import Run

@@ -1,6 +1,5 @@
 """Fields of a run's manifest. Any program may have written it: wrong types count as missing."""
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from runshelf.errors import UserFacingError
 from runshelf.formatting import number, size
 from runshelf.index.entry import typed
 from runshelf.index.identity import packages_of
+from runshelf.received_json import finite
 from runshelf.store import opening
 from runshelf.store.run import open_run
 
@@ -45,17 +45,6 @@ def mapping(value: object) -> dict[str, Any]:
 def sequence(value: object) -> list[Any]:
     """Return a value that is a list; an empty one for anything else."""
     return list(cast("list[Any]", value)) if isinstance(value, list) else []
-
-
-def finite(value: object) -> float | None:
-    """Return a value that is a finite number; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None
 
 
 def command_line(manifest: Mapping[str, Any]) -> str:

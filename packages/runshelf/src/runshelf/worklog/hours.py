@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, final
 
 from runshelf.durations import duration
 from runshelf.errors import UsageError, did_you_mean
+from runshelf.received_json import finite
 from runshelf.store.home import HOURS, make_shared_file, shared
-from runshelf.store.periods import finite
 from runshelf.store.records import LinesWriter, read_lines
 from runshelf.terminal_text import harmless
 

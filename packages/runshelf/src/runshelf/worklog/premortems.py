@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.received_json import finite
 from runshelf.store.finding import list_runs
-from runshelf.store.periods import finite
 from runshelf.store.records import LinesWriter, read_lines
 from runshelf.store.run import Run, open_run
 from runshelf.store.state import state_of

@@ -18,7 +18,6 @@ import numpy as np
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
 from backflip.preferences.clips import Clip, to_arrays
-from backflip.preferences.label_file import now
 from backflip.preferences.label_inserts import packed_clip
 from backflip.preferences.label_records import DEMONSTRATION, AnsweredElsewhere
 from backflip.preferences.labels import LabelStore
@@ -34,6 +33,7 @@ from backflip.training.teaching.config import TeachConfig
 from runshelf.errors import UsageError, shown
 from runshelf.formatting import plural
 from runshelf.store.run import Run
+from runshelf.store.times import now
 
 DEMONSTRATED = "demonstrations.safetensors"
 CONFIG = "demonstrations"  # the entry of a run's configuration

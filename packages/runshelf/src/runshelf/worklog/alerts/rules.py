@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, final
 from runshelf.durations import duration
 from runshelf.errors import UsageError, UserFacingError, did_you_mean
 from runshelf.formatting import cut, number
+from runshelf.received_json import finite
 from runshelf.recorder.budget import week_start
 from runshelf.store.diagnosis import read_diagnosis
-from runshelf.store.periods import finite
 from runshelf.store.results import is_return
 from runshelf.store.run import open_run
 from runshelf.worklog.alerts.seen import Seen
