@@ -46,6 +46,8 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(cache)
 # Cache small programs, too: there are thousands, and reading one takes a tenth of compiling it.
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+# Programs without the lines of Python that made them compile in a tenth less.
+os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"
 
 # No deadline: the time of one example varies on shared cores. The default profile repeats the same
 # examples, so that a commit that passes once passes again; `nightly` draws new ones.
@@ -85,8 +87,10 @@ def _is_long(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(name) for name in ("medium", "slow"))
 
 
-MOST_MEMORY = 2**30  # bytes of a worker, above which it drops its compiled programs
-MOST_GROWTH = 2**29  # bytes by which it grows before it drops them again
+# Bytes of a worker, above which it drops its compiled programs: an eighth of this machine's, or
+# 1 GiB. And bytes by which it grows before it drops them again.
+MOST_MEMORY = max(2**30, psutil.virtual_memory().total // 8)
+MOST_GROWTH = MOST_MEMORY // 2
 
 
 class CompiledPrograms:
@@ -117,7 +121,7 @@ def compiled_programs() -> CompiledPrograms:
 
 @pytest.fixture(scope="module", autouse=True)
 def bounded_memory(compiled_programs: CompiledPrograms) -> Iterator[None]:
-    """Keep a worker below about 2 GiB, and exclude what stays from garbage collection.
+    """Bound the memory of a worker, and exclude what stays from garbage collection.
 
     Scanning all objects took a tenth of the time even in the first few modules.
     """
