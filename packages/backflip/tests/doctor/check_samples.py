@@ -132,8 +132,8 @@ SAMPLES = {
     "ENV-ACTIONS": both(
         "ppo",
         0.02,
-        {"action_effect_p": np.where(T == 0.5, 0.02 / np.sum(T <= 1.0), 0.7)},
-        {"action_effect_p": np.where(T == 0.02, 1e-12, 0.7)},
+        {"action_effect_p": np.where(T == 0.5, 0.02 / np.sum(T <= 1.0), 0.7 + 0.1 * T)},
+        {"action_effect_p": np.where(T == 0.02, 1e-12, 0.7 + 0.1 * T)},
     ),
     # Mean -0.1 and deviation 0.1 of 100 values: ten standard errors below 0.
     "Q-ACTIONS": both(

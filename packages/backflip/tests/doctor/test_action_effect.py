@@ -54,6 +54,18 @@ def test_without_an_effect_the_probability_is_that_of_chance() -> None:
     assert np.mean(np.asarray(found) < 0.5) < 0.55
 
 
+@pytest.mark.parametrize("choices", [0, 3])
+def test_an_effect_that_depends_on_the_state_is_seen(choices: int) -> None:
+    """As in a market: a position earns what the price does, whose mean is 0."""
+    rng = np.random.default_rng(1)
+    obs, noise = rng.normal(size=(1_000, 4)), rng.normal(size=(1_000, 4))
+    action = rng.integers(3, size=1_000) if choices else rng.normal(size=1_000)
+    ended, earned = np.zeros(1_000), (action - action.mean()) * obs[:, 0]
+    assert action_effect(obs, action, 0.9 * obs + noise, earned, ended, choices=choices) < 1e-6
+    nothing = rng.permutation(action) * obs[:, 0] ** 3
+    assert action_effect(obs, action, 0.9 * obs + noise, nothing, ended, choices=choices) > 1e-3
+
+
 def test_an_effect_on_the_reward_alone_is_seen() -> None:
     rng = np.random.default_rng(1)
     obs, action = rng.normal(size=(600, 2)), rng.normal(size=(600, 1))

@@ -137,6 +137,51 @@ inside = make_vec_env(lambda: scaled(gymnasium.make("CartPole-v1")), 1)
 print(_env_of(PPO("MlpPolicy", inside, device="cpu")))
 """
 
+# A subclass with dropout in its network, evaluated by the library, in two calls of `learn`.
+SUBCLASS = """
+import sys
+import gymnasium
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.torch_layers import FlattenExtractor
+
+from backflip.doctor.sb3 import DoctorCallback
+
+class Mine(PPO):
+    pass
+
+class Dropping(FlattenExtractor):
+    def __init__(self, space):
+        super().__init__(space)
+        self.flatten = torch.nn.Sequential(self.flatten, torch.nn.Dropout({dropout}))
+
+kwargs = dict(features_extractor_class=Dropping)
+model = Mine("MlpPolicy", "CartPole-v1", n_steps=256, seed=0, device="cpu", policy_kwargs=kwargs)
+for _ in range(2):
+    evaluated = EvalCallback(gymnasium.make("CartPole-v1"), eval_freq=500, verbose=0)
+    both = [evaluated, DoctorCallback(sys.argv[1])]
+    model.learn(2_048, callback=both, reset_num_timesteps=False)
+"""
+# Rewards of about -1,000, normalised by the library; `n` rewards are summed.
+NORMALISED = """
+import sys
+import gymnasium
+from stable_baselines3 import SAC
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecNormalize
+
+from backflip.doctor.sb3 import DoctorCallback
+
+def costly(env):
+    return gymnasium.wrappers.TransformReward(env, lambda r: 100 * r)
+
+env = VecNormalize(make_vec_env("Pendulum-v1", 1, wrapper_class=costly), clip_reward=10.0)
+more = dict(n_steps={n}) if {n} > 1 else dict()
+model = SAC("MlpPolicy", env, seed=0, device="cpu", learning_starts=100, **more)
+model.learn(2_000, callback=DoctorCallback(sys.argv[1], every=100))
+"""
+
 
 def with_sb3(program: str, *arguments: object) -> str:
     """Run a program beside Stable-Baselines3, and return what it printed."""
@@ -197,6 +242,32 @@ def test_the_callback_sees_the_ways_of_actions_and_observations(
     found = diagnose(log)
     assert (check in {one.check.id for one in found.findings}) == broken
     assert (check in {one.check.id for one in found.fine}) != broken
+
+
+@needs_peer
+@pytest.mark.slow
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_the_callback_sees_a_subclass_as_its_update_does(tmp_path: Path, dropout: float) -> None:
+    with_sb3(SUBCLASS.format(dropout=dropout), tmp_path / "doctor.csv")
+    (log,) = logs_in(tmp_path / "doctor.csv", {})
+    assert (log.algorithm, log.planned) == ("ppo", 4_096)
+    assert list(log.signals["first_ratio_error"].x) == [256.0 * n for n in range(1, 17)]
+    assert len(log.signals["evaluation_return"].y) >= 7, "one of every 500 env steps"
+    assert log.has("episode_length_min", "episode_length_max")
+    found = {one.check.id for one in diagnose(log).findings}
+    assert ("PI-RATIO1" in found) == (dropout > 0)
+
+
+@needs_peer
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_callback_reads_a_replay_as_it_is_learned_from(tmp_path: Path, n: int) -> None:
+    with_sb3(NORMALISED.format(n=n), tmp_path / "doctor.csv")
+    (log,) = logs_in(tmp_path / "doctor.csv", {})
+    assert "rollout_length" not in log.settings
+    assert log.signals["reward_min"].y.min() >= -10.0, "clipped when normalised"
+    assert log.signals["td_error_abs_mean"].y.max() < 10.0
+    assert log.signals["obs_std_max"].y.max() < 3.0
 
 
 @needs_peer

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from packages.backflip.tests.doctor.log_writers import write_csv
 
+from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.log import Log
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.single_returns import sums
@@ -117,3 +118,45 @@ def test_a_monitor_without_episodes_changes_nothing(tmp_path):
     folder = progress(tmp_path, returns, lengths, 4)
     monitor(folder, [], [])
     assert read(folder).signals[RETURN].logged_as == "rollout/ep_rew_mean"
+
+
+def test_episodes_of_a_long_monitor_are_joined(tmp_path):
+    returns, lengths = played(1, episodes=1_000)
+    folder = progress(tmp_path, returns, lengths, 20)
+    monitor(folder, returns, lengths)
+    log = read(folder)
+    np.testing.assert_allclose(log.signals[RETURN].y, returns.reshape(200, 5).mean(1), rtol=1e-6)
+    assert log.signals["episodes"].y.tolist() == [5.0] * 200
+    assert log.signals[RETURN].x[-1] == lengths.sum()
+
+
+def two_levels(rng: np.random.Generator, chance: Any) -> Any:
+    return np.where(rng.random(len(chance)) < chance, 200.0, -200.0) + rng.normal(
+        0.0, 10.0, len(chance)
+    )
+
+
+def won_or_lost(rng: np.random.Generator, chance: Any) -> Any:
+    return (rng.random(len(chance)) < chance).astype(np.float64)
+
+
+def skewed(rng: np.random.Generator, chance: Any) -> Any:
+    return rng.lognormal(chance)
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize("episodes", [200, 1_000])
+@pytest.mark.parametrize("kind", [two_levels, won_or_lost, skewed])
+@pytest.mark.parametrize("last", [0.4, 0.8])
+def test_returns_of_few_levels_are_neither_lost_nor_worse(tmp_path, kind, episodes, last):
+    """Returns from chance .4 on, in both ways: nothing is learned, or it is and stays."""
+    wrong = 0
+    for seed in range(20):
+        rng, folder = np.random.default_rng(seed), tmp_path / str(seed)
+        chance = np.minimum(np.linspace(0.4, 2.0 * last - 0.4, episodes), last)
+        returns, lengths = kind(rng, chance), np.full(episodes, 50.0)
+        run = progress(folder, returns, lengths, 20)
+        monitor(run, returns, lengths)
+        found = {one.check.id for one in diagnose(read(run)).findings}
+        wrong += bool(found & {"ENV-DROP", "ENV-WORSE"})
+    assert wrong <= 1  # as medians of single values, 13 to 30 of 30

@@ -13,6 +13,7 @@ WANTED = 4_096  # columns of the change that may show an effect, at most
 FEWEST = 500  # rows: with fewer, an effect on slippery ice is not seen
 ROWS_PER_COLUMN = 3  # at least, of (1, s, s², a)
 TINY = 1e-9  # relative
+DEPENDENT = 1e-2  # p-value below which actions depend on the observation
 
 Values = np.ndarray[Any, Any]
 
@@ -32,6 +33,10 @@ def action_effect(
     the probabilities of all columns y is multiplied by their number (Bonferroni). If observations
     are long, s has only the `KNOWN` columns that change most, and y only the `WANTED` columns that
     change most, and the reward.
+
+    If a does not depend on s, so that a policy does not act yet, the columns of a times s are added
+    to those of a. In a market, for example, what an action earns depends on where the price goes,
+    and its mean effect is 0.
 
     Actions of a policy depend on s. Any effect of s beyond a quadratic function then looks like an
     effect of a, so actions that are as random as possible give the best evidence. An effect that
@@ -59,10 +64,19 @@ def action_effect(
         return math.nan
     change = after[kept] - seen[kept]
     order = np.argsort(-change.var(0), kind="stable")
-    known = _known(seen[kept][:, order[:KNOWN]])
+    scaled = _scaled(seen[kept][:, order[:KNOWN]])
+    known = _known(scaled)
     change = change[:, order[:WANTED]]
     wanted = np.column_stack([change, np.asarray(rewards, np.float64).reshape(-1)[kept]])
     acted = _columns(actions, choices)[kept]
+    if _is_independent(acted, known):
+        # Signs, and actions without their mean: a product must say nothing of s alone, and a few
+        # rows far out must not decide.
+        centred = (acted - acted.mean(0))[:, :, None]
+        products = (centred * np.sign(scaled)[:, None, :]).reshape(len(acted), -1)
+        both = np.column_stack([acted, products])
+        if len(known) >= ROWS_PER_COLUMN * (known.shape[1] + both.shape[1]):
+            acted = both
     added = _basis(_without(known, acted), acted)
     if not added.shape[1] or len(known) < ROWS_PER_COLUMN * (known.shape[1] + added.shape[1]):
         return math.nan
@@ -76,12 +90,26 @@ def _columns(actions: Any, choices: int) -> Values:
     return values.astype(np.float64)
 
 
-def _known(seen: Values) -> Values:
-    """Return an orthonormal basis of (1, s, s²)."""
+def _scaled(seen: Values) -> Values:
+    """Return the columns that vary, standardised."""
     deviation = seen.std(0)
     varied = deviation > TINY * (1.0 + np.abs(seen).max(0))
-    scaled = (seen[:, varied] - seen[:, varied].mean(0)) / deviation[varied]
-    every = np.column_stack([np.ones(len(seen)), scaled, scaled**2])
+    return (seen[:, varied] - seen[:, varied].mean(0)) / deviation[varied]
+
+
+def _is_independent(acted: Values, known: Values) -> bool:
+    """Return whether (1, s, s²) says nothing of the actions."""
+    centred = acted - acted.mean(0)
+    if known.shape[1] < 2 or not centred.any():
+        return False
+    constant = np.full((len(known), 1), len(known) ** -0.5)
+    chance = _chance(centred, _basis(_without(constant, known), known), centred, 1)
+    return chance > DEPENDENT  # false for NaN
+
+
+def _known(scaled: Values) -> Values:
+    """Return an orthonormal basis of (1, s, s²)."""
+    every = np.column_stack([np.ones(len(scaled)), scaled, scaled**2])
     return _basis(every, every)
 
 

@@ -11,6 +11,7 @@ from backflip.doctor.log import Log, Signal, Values
 WINDOW = 0.02  # of the points, for medians that single values do not move
 LEAST_WINDOW = 5  # points
 VANISHED = 0.1  # of the largest size so far: what values are compared with is no smaller
+LEAST_OF_MEAN = 0.3  # median distance / mean distance; of normal values, it is 0.845
 OVERLAP = 10  # a window begins at most a tenth of its width after the one before
 
 Combine = Callable[[Values, Values], Values]
@@ -156,6 +157,9 @@ def or_none(running: Running) -> Running | None:
 def noise_of(signal: Signal, around: Running) -> float:
     """Return the median distance of values from the medians around them; at least a little.
 
+    It is the mean distance if that is far larger: returns may have two levels, as of games that are
+    won or lost. Most values are then near the median, and say nothing of the others.
+
     Args:
         signal: the values; NaNs are left out.
         around: `smoothed(signal, ...)`.
@@ -163,5 +167,7 @@ def noise_of(signal: Signal, around: Running) -> float:
     is_known = np.isfinite(signal.y) & (signal.x >= around.x[0])
     known = signal.y[is_known]
     medians = np.interp(signal.x[is_known], around.x, around.value)
-    distance = float(np.median(np.abs(known - medians)))
+    distances = np.abs(known - medians)
+    distance, mean = float(np.median(distances)), float(distances.mean())
+    distance = mean if distance < LEAST_OF_MEAN * mean else distance
     return distance + 1e-3 * float(np.abs(known).max()) + 1e-9

@@ -73,9 +73,10 @@ def _facts(log: Log) -> str:
     """Return what a maintainer asks first."""
     known = {name: log.settings[name] for name in _ASKED if name in log.settings}
     settings = ", ".join(f"{name}={harmless(_setting(value))}" for name, value in known.items())
+    library = "an unknown library" if log.library == "unknown" else log.library
     of = f"{log.algorithm or 'unknown algorithm'} on {log.env or 'an unknown environment'}"
     lines = [
-        f"{harmless(log.name)}: {harmless(of)}, log of {log.library}",
+        f"{harmless(log.name)}: {harmless(of)}, log of {library}",
         f"  {'env steps' if log.is_over_env_steps else 'steps    '}      {_env_steps(log)}",
         f"  settings       {settings or 'not in the log'}",
         f"  reward scale   {_reward(log)}",
@@ -167,7 +168,8 @@ def _limit_from(log: Log, one: Measured) -> str:
 def _causes(diagnosis: Diagnosis) -> str:
     if not diagnosis.causes:
         return ""
-    lines = ["causes, the most probable first"]
+    is_wrong = bool(diagnosis.findings or diagnosis.warnings)
+    lines = [f"{'causes' if is_wrong else 'if something is wrong'}, the most probable first"]
     for place, (cause, probability) in enumerate(diagnosis.causes[:MOST_CAUSES], 1):
         lines.append(f"  {place}. {probability:4.0%}  {cause.text}")
         lines.append(f"           {cause.fix}")

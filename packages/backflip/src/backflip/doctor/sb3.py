@@ -31,6 +31,7 @@ gymnasium: Any = importlib.import_module("gymnasium")
 obs_as_tensor: Any = importlib.import_module("stable_baselines3.common.utils").obs_as_tensor
 BaseCallback: Any = importlib.import_module("stable_baselines3.common.callbacks").BaseCallback
 
+LIBRARIES = ("stable_baselines3.", "sb3_contrib.")
 ROWS = 512  # of a batch, at most
 TRANSITIONS = 1_000  # rows of each estimate of the effect of actions
 NEWEST = 8  # rows of a replay
@@ -115,6 +116,8 @@ NAMES = (
     "episodes",
     "episode_return_mean",
     "episode_length_mean",
+    "episode_length_min",
+    "episode_length_max",
     *(ours for ours, _ in LOGGED.values()),
 )
 
@@ -123,7 +126,8 @@ class DoctorCallback(BaseCallback):
     """Writes a CSV file that `backflip doctor` reads.
 
     Args:
-        path: of the file; an older one is replaced.
+        path: of the file; an older one is replaced, unless `learn` goes on with
+            `reset_num_timesteps=False`: then lines are added to it.
         every: env steps between two lines, for an algorithm with a replay. A diagnosis needs ten
             lines: choose less than a tenth of the budget.
     """
@@ -136,6 +140,8 @@ class DoctorCallback(BaseCallback):
         self._monitored = list[dict[str, Any]]()  # episodes since the last line, as Monitor says
         self._rewards = list[np.ndarray]()  # of the rollout
         self._transitions = list[tuple[np.ndarray, ...]]()  # of rollouts since the last estimate
+        self._effect_of_random = math.nan  # actions before learning, if they are enough
+        self._evaluations = dict[int, int]()  # seen so far, by callback
         self._train: dict[str, float] = {}
 
     def _init_callback(self) -> None:
@@ -143,10 +149,14 @@ class DoctorCallback(BaseCallback):
         found = {ours: _at_start(getattr(model, name, None)) for name, ours in SETTINGS.items()}
         settings = {name: x for name, x in found.items() if isinstance(x, int | float)}
         settings |= {"env_id": _env_of(model), "total_timesteps": model._total_timesteps}
-        facts = {"algorithm": type(model).__name__.lower(), "settings": settings}
+        if hasattr(model, "replay_buffer"):  # `n_steps` is then that of the returns
+            settings.pop("rollout_length", None)
+        facts = {"algorithm": _algorithm_of(model), "settings": settings}
+        lines = _lines_so_far(self.path) if model.num_timesteps else []
         with self.path.open("w", newline="", encoding="utf-8") as file:
             file.write(f"#{json.dumps(facts)}\n")
             csv.writer(file).writerow(NAMES)
+            file.writelines(lines)
 
     def _on_rollout_start(self) -> None:
         # The update before this rollout has recorded its losses, and they are not dumped yet.
@@ -154,6 +164,17 @@ class DoctorCallback(BaseCallback):
         for name, (ours, factor) in LOGGED.items():
             if name in values:
                 self._train[ours] = factor * float(values[name])
+        self._train |= self._of_evaluations()
+
+    def _of_evaluations(self) -> dict[str, float]:
+        """Return the mean return of a new evaluation; `EvalCallback` dumps its own at once."""
+        found = dict[str, float]()
+        for one in _evaluating(self.locals.get("callback")):
+            count = one.n_calls // max(one.eval_freq, 1)
+            if count > self._evaluations.get(id(one), 0):
+                found["evaluation_return"] = float(one.last_mean_reward)
+            self._evaluations[id(one)] = count
+        return found
 
     def _on_rollout_end(self) -> None:
         if hasattr(self.model, "rollout_buffer"):
@@ -191,7 +212,7 @@ class DoctorCallback(BaseCallback):
         rows = np.random.default_rng(0).permutation(len(buffer.actions))[:ROWS]
         obs = _each(buffer.observations, lambda x: _flattened(x[rows]))
         actions = _flattened(buffer.actions[rows])
-        with torch.no_grad():
+        with torch.no_grad(), _as_in_updates(model):
             seen = obs_as_tensor(obs, model.device)
             acted = torch.as_tensor(actions, device=model.device)
             acted = acted.long().flatten() if _actions(model) else acted
@@ -260,7 +281,9 @@ class DoctorCallback(BaseCallback):
     def _of_replay(self) -> dict[str, float]:
         """Return what the critics say about rows of the replay."""
         model: Any = self.model
-        batch = model.replay_buffer.sample(min(ROWS, model.replay_buffer.size()))
+        buffer, normaliser = model.replay_buffer, model.get_vec_normalize_env()
+        batch = buffer.sample(min(ROWS, buffer.size()), env=normaliser)
+        discounts = getattr(batch, "discounts", None)  # γⁿ, where rewards are sums of n
         with torch.no_grad():
             if hasattr(model, "q_net"):
                 value = model.q_net(batch.observations).gather(1, batch.actions.long())
@@ -269,7 +292,8 @@ class DoctorCallback(BaseCallback):
                 action = model.policy.actor(batch.next_observations)
                 value = model.critic(batch.observations, batch.actions)[0]
                 after = torch.stack(model.critic_target(batch.next_observations, action)).amin(0)
-            target = batch.rewards + (1.0 - batch.dones) * model.gamma * after
+            later = after * (model.gamma if discounts is None else discounts)
+            target = batch.rewards + (1.0 - batch.dones) * later
         q, goal = value.cpu().numpy(), target.cpu().numpy()
         found = {
             "q_mean": q.mean(),
@@ -278,10 +302,28 @@ class DoctorCallback(BaseCallback):
             "td_error_abs_mean": np.abs(goal - q).mean(),
         }
         seen = _joined(_each(batch.observations, _on_cpu))
-        effect, error = _effect_in_replay(model), _replay_error(model.replay_buffer)
-        found |= {"action_effect_p": effect, "replay_obs_error": error}
+        error = _replay_error(buffer)
+        found |= {"action_effect_p": self._effect_in_replay(), "replay_obs_error": error}
         found |= _of_observations(seen)
-        return {**found, **_of_rewards(batch.rewards.cpu().numpy())}
+        rewards = batch.rewards.cpu().numpy() if discounts is None else _rewards_in(model)
+        return {**found, **_of_rewards(rewards)}
+
+    def _effect_in_replay(self) -> float:
+        """Return `action_effect` of the random actions before learning; of others if they are few.
+
+        Where random actions are enough, every line has the same number.
+        """
+        model: Any = self.model
+        buffer, first = model.replay_buffer, model.learning_starts
+        if not hasattr(buffer, "next_observations"):  # with `optimize_memory_usage`
+            return math.nan
+        if math.isfinite(self._effect_of_random):
+            return self._effect_of_random
+        if buffer.full or first < TRANSITIONS:
+            rows = np.random.default_rng(0).permutation(buffer.size())[:TRANSITIONS]
+            return _effect_of_rows(model, rows)
+        self._effect_of_random = _effect_of_rows(model, np.arange(first // buffer.n_envs))
+        return self._effect_of_random
 
     def _of_episodes(self) -> dict[str, Any]:
         """Return the episodes that ended since the last line; their means only with a Monitor."""
@@ -290,8 +332,13 @@ class DoctorCallback(BaseCallback):
         if not new:
             return {"episodes": count}
         returns, lengths = [float(one["r"]) for one in new], [float(one["l"]) for one in new]
-        means = {"episode_return_mean": np.mean(returns), "episode_length_mean": np.mean(lengths)}
-        return {"episodes": count, **means}
+        return {
+            "episodes": count,
+            "episode_return_mean": np.mean(returns),
+            "episode_length_mean": np.mean(lengths),
+            "episode_length_min": min(lengths),
+            "episode_length_max": max(lengths),
+        }
 
     def _update_ratios(self) -> dict[str, float]:
         """Return ‖θ' - θ‖ / ‖θ‖ since the last line, of the policy and of a target network."""
@@ -306,6 +353,49 @@ class DoctorCallback(BaseCallback):
             for name, x in now.items()
             if name in before
         }
+
+
+def _algorithm_of(model: Any) -> str:
+    """Return the name of the algorithm, of a subclass that of the library's own class."""
+    ours = (one for one in type(model).__mro__ if one.__module__.startswith(LIBRARIES))
+    return next(ours, type(model)).__name__.lower()
+
+
+def _lines_so_far(path: Path) -> list[str]:
+    """Return the lines of an older file of this callback, without its two first ones."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            _, names, *lines = file
+    except (OSError, ValueError):  # none, or not a text of at least two lines
+        return []
+    return lines if names.strip() == ",".join(NAMES) else []
+
+
+def _evaluating(callback: Any) -> Generator[Any, None, None]:
+    """Yield the callbacks that evaluate, within lists and events, as `EvalCallback` does."""
+    if hasattr(callback, "last_mean_reward") and hasattr(callback, "eval_freq"):
+        yield callback
+    for one in (*getattr(callback, "callbacks", ()), getattr(callback, "callback", None)):
+        if one is not None:
+            yield from _evaluating(one)
+
+
+@contextlib.contextmanager
+def _as_in_updates(model: Any) -> Generator[None, None, None]:
+    """Evaluate a policy as its update does: dropout drops, and batches are normalised.
+
+    What this changes is put back: the mode, the statistics of batches, and random numbers.
+    """
+    policy: Any = model.policy
+    mode, kept = policy.training, [(one, one.clone()) for one in policy.buffers()]
+    policy.set_training_mode(True)
+    try:
+        with _own_random_numbers(model.device):
+            yield
+    finally:
+        policy.set_training_mode(mode)
+        for buffer, before in kept:
+            buffer.copy_(before)
 
 
 def _at_start(setting: Any) -> Any:
@@ -406,27 +496,23 @@ def _on_cpu(values: Any) -> np.ndarray:
     return values.cpu().numpy()
 
 
-def _effect_in_replay(model: Any) -> float:
-    """Return `action_effect` of the random actions before learning; of any rows if they are few.
-
-    No row is taken twice, since copies would count as evidence.
-    """
+def _effect_of_rows(model: Any, rows: np.ndarray) -> float:
+    """Return `action_effect` of rows of a replay, each with a step of every environment."""
     buffer: Any = model.replay_buffer
-    first = model.learning_starts // buffer.n_envs
-    if not hasattr(buffer, "next_observations"):  # with `optimize_memory_usage`
-        return math.nan
-    if buffer.full or first * buffer.n_envs < TRANSITIONS:
-        rows = np.random.default_rng(0).permutation(buffer.size())[:TRANSITIONS]
-    else:
-        rows = np.arange(first)
     obs, after = (
-        _joined(_each(x, lambda values: _flattened(values[rows])))
+        _joined(_each(x, lambda values: _flattened(values[rows])))[:TRANSITIONS]
         for x in (buffer.observations, buffer.next_observations)
     )
     others = (buffer.actions, buffer.rewards, buffer.dones)
     acted, rewards, ended = (_flattened(x[rows])[:TRANSITIONS] for x in others)
-    every = (obs[:TRANSITIONS], acted, after[:TRANSITIONS], rewards, ended)
-    return action_effect(*every, choices=_actions(model))
+    return action_effect(obs, acted, after, rewards, ended, choices=_actions(model))
+
+
+def _rewards_in(model: Any) -> np.ndarray:
+    """Return single rewards of a replay as they are learned from."""
+    buffer: Any = model.replay_buffer
+    rewards, normaliser = buffer.rewards[: buffer.size()], model.get_vec_normalize_env()
+    return rewards if normaliser is None else normaliser.normalize_reward(rewards)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from backflip.doctor.log import OFF_POLICY, Log
 from backflip.doctor.measures import (
     WRONG,
     after,
+    at_the_end,
     largest,
     largest_of,
     largest_return,
@@ -115,8 +116,9 @@ def _policy_learns_late(log: Log) -> Running | None:
 def _behind_target(log: Log) -> Running | None:
     """Return |mean target - mean Q| divided by the mean |TD error|."""
     gap = together(log.signals["target_mean"], log.signals["q_mean"], lambda t, q: np.abs(t - q))
-    found = smoothed(log, together(gap, log.signals["td_error_abs_mean"], ratio))
-    return or_none(after(log, EARLY_SHARE, largest(found)))
+    behind = together(gap, log.signals["td_error_abs_mean"], ratio)
+    later = behind.x >= EARLY_SHARE * log.budget  # untrained values are far behind: no window
+    return or_none(largest(smoothed(log, behind._replace(x=behind.x[later], y=behind.y[later]))))
 
 
 def _level(log: Log) -> Running | None:
@@ -174,10 +176,10 @@ def _saturated(log: Log) -> Running | None:
 
 
 def _temperature_fixed(log: Log) -> Running | None:
-    """Return 1 as long as the temperature has its first value, from 20 % of the budget on."""
+    """Return 1 if the temperature has its first value in the whole log, from 20 % on; else 0."""
     found = log.signals["temperature"]
     fixed = np.asarray(np.maximum.accumulate(np.abs(found.y - found.y[0])) == 0, np.float64)
-    return or_none(after(log, EARLY_SHARE, Running(found.x, fixed)))
+    return or_none(after(log, EARLY_SHARE, at_the_end(Running(found.x, fixed))))
 
 
 CHECKS = (

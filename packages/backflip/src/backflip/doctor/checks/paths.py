@@ -3,6 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
+from backflip.doctor.checks.returns import best_rise
 from backflip.doctor.log import OFF_POLICY, Log
 from backflip.doctor.measures import WRONG, largest_of, or_none, smallest
 
@@ -13,19 +14,27 @@ FEWEST_ROLLOUTS = 30  # fewer records of rollouts are not judged
 # records has one.
 OTHER_ACTIONS = -5.0
 SMALLEST_VARIANCE = 1e-12  # a smaller variance counts as this one
+CLEAR_RISE = 5.0  # times the noise of the return; with actions that do nothing, below 2.5
 NO_EFFECT = 1e-3  # actions have no visible effect if the p-value of a whole run is above this
 
 
 def _no_effect(log: Log) -> Running | None:
-    """Return the smallest p-value so far times the number of estimates (Bonferroni).
+    """Return the smallest p-value so far times the number of different ones (Bonferroni).
 
     An effect that is found later, when the agent knows more, counts for the env steps before, too.
+    None if the return rises far above its noise: then actions have an effect, if only a later one,
+    or one that depends on the state.
     """
+    rise = best_rise(log) if log.has("episode_return_mean") else None
+    if rise is not None and rise.value[-1] > CLEAR_RISE:
+        return None
     found = log.signals["action_effect_p"]
     known = np.isfinite(found.y)
-    x, count = found.x[known], np.arange(1, known.sum() + 1)
-    least = smallest(Running(x, found.y[known])).value
-    found_later = np.minimum.accumulate(np.minimum(1.0, count * least)[::-1])[::-1]
+    x, y = found.x[known], found.y[known]
+    count = np.arange(1, len(y) + 1)
+    estimates = np.cumsum(np.diff(y, prepend=np.nan) != 0)  # the same again is no new one
+    least = smallest(Running(x, y)).value
+    found_later = np.minimum.accumulate(np.minimum(1.0, estimates * least)[::-1])[::-1]
     return or_none(Running(x, np.where(count >= FEWEST_ESTIMATES, found_later, np.nan)))
 
 
@@ -50,15 +59,15 @@ CHECKS = (
         id="ENV-ACTIONS",
         title="actions have no visible effect",
         quantity="p-value of the hypothesis that actions have no effect on the next observation "
-        f"and the reward, corrected for the number of estimates so far, from {FEWEST_ESTIMATES} "
-        "estimates on",
+        "and the reward, corrected for the number of different estimates so far, from "
+        f"{FEWEST_ESTIMATES} on",
         measure=_no_effect,
         needs=("action_effect_p",),
         bad_side="above",
         limit_from="convention",
         explanation="Neither the next observation nor the reward depends on the action, beyond "
         "what the observation says. An effect that comes more than one env step later is not seen; "
-        "pictures are left out for this.",
+        "pictures are left out for this, and runs whose return rises far above its noise.",
         causes={"actions": 0.9, "observations": 0.1},
         source="likelihood ratio of two linear models; Wilks 1938; "
         "`backflip.doctor.action_effect.action_effect`",

@@ -24,6 +24,7 @@ LATE_SHARE = 0.5  # whether the return rises is judged from this share of the bu
 VISIBLE_RISE = 2.0  # below this many times the noise, the return has not risen
 MOST_OF_RISE = 0.5  # evaluations count if the training return has more than this share of its rise
 FEWEST_EVALUATIONS = 5  # fewer evaluations are not judged
+FIRST_EPISODES = 10  # single ones, whose median must be better, too
 DQN_WARM_UP = 20_000  # env steps during which healthy DQN may return less than random actions
 LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # these libraries log every end of an episode
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
@@ -100,7 +101,11 @@ def _worse_than_start(log: Log) -> Running | None:
         return None
     width = window_of(log, signal, 0.1)
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
-    below = np.maximum(_first(log, signal) - found.value, 0.0) / noise
+    start = _first(log, signal)
+    if log.has("episodes") and (log.signals["episodes"].y == 1.0).all():
+        # Single returns may be skewed, and the best of three says little.
+        start = min(start, float(np.median(signal.y[np.isfinite(signal.y)][:FIRST_EPISODES])))
+    below = np.maximum(start - found.value, 0.0) / noise
     grown = found.x >= (DQN_WARM_UP if log.algorithm == "dqn" else 0)
     return or_none(after(log, LATE_SHARE, Running(found.x[grown], below[grown])))
 

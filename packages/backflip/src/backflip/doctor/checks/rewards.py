@@ -143,18 +143,22 @@ def _reward_constant(log: Log) -> Running | None:
 
 
 def _never_rewarded(log: Log) -> Running | None:
-    """Return the largest |r| so far."""
+    """Return the largest |r| of the whole log."""
     size = reward_size(log)
-    return or_none(after(log, LATE_SHARE, largest(Running(size.x, size.y))))
+    return or_none(after(log, LATE_SHARE, at_the_end(largest(Running(size.x, size.y)))))
 
 
 def _reward_large(log: Log) -> Running | None:
-    size = reward_size(log)
-    return or_none(log10_of(largest(Running(size.x, size.y))))
+    """Return log10 of the largest running median of max |r|.
+
+    Costs of the first policy may be large, and soon avoided.
+    """
+    return or_none(log10_of(largest(smoothed(log, reward_size(log)))))
 
 
 def _reward_small(log: Log) -> Running | None:
-    found = _reward_large(log)
+    size = reward_size(log)
+    found = or_none(log10_of(largest(Running(size.x, size.y))))
     if found is None or found.value[-1] < ZERO_REWARD:  # no reward at all: REW-ZERO
         return None
     return or_none(after(log, EARLY_SHARE, at_the_end(found)))
@@ -224,12 +228,13 @@ CHECKS = (
     Check(
         id="REW-ZERO",
         title="there never was a reward",
-        quantity="largest |r| that the algorithm learns from, after half the budget",
+        quantity="largest |r| that the algorithm learns from in the whole log, after half the "
+        "budget",
         measure=_never_rewarded,
         needs=("reward_min", "reward_max"),
         bad_side="below",
         limit_from="convention",
-        explanation="For half the budget, the algorithm has learned from zeros.",
+        explanation="The algorithm has learned from zeros alone.",
         causes={"no-reward-signal": 0.9, "unlucky-or-slow": 0.3},
         source="J. Schulman: if a random policy never does the right thing, learning does neither",
         limit=1e-12,
@@ -238,7 +243,8 @@ CHECKS = (
     Check(
         id="REW-LARGE",
         title="rewards are large",
-        quantity="decimal logarithm of the largest |r| that the algorithm learns from",
+        quantity="decimal logarithm of the largest running median of max |r|, of what the "
+        "algorithm learns from",
         measure=_reward_large,
         needs=("reward_min", "reward_max"),
         bad_side="above",
@@ -279,6 +285,7 @@ CHECKS = (
         source="J. Schulman; Stable-Baselines3 issue 1801",
         least_margin=1.0,
         is_pooled=True,
+        is_direct=True,
     ),
     Check(
         id="OBS-CONST",

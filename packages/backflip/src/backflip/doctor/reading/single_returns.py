@@ -8,9 +8,10 @@ import numpy as np
 from backflip.doctor.errors_of_means import WINDOW
 from backflip.doctor.log import Log, Signal, Values
 
+MOST_POINTS = 200  # of returns: single episodes of a longer log are joined to means
 SLACK = 0.01  # of the env steps, by which lengths may miss them
 _HOW = "of the episodes since the line before, from the means of the last 100"
-_BY_MONITOR = "of single episodes, from the Monitor's file"
+_BY_MONITOR = "of {}, from the Monitor's file"
 _RETURN, _LENGTH = "episode_return_mean", "episode_length_mean"
 
 
@@ -67,15 +68,24 @@ def sums(means: Values, counts: Values, window: int = WINDOW) -> Values | None:
 def monitored(log: Log, returns: Signal, lengths: Signal, envs: int) -> Log:
     """Return a log with the episodes of its Monitor in place of means of many.
 
-    It stays as it is if the Monitor does not hold all episodes: their lengths must add up to the
-    env steps of the log, but for one episode of each environment that has not ended.
+    Of more than `MOST_POINTS` episodes, so many following ones are joined that at least as many
+    means remain: single returns of a game that is won or lost have two values, and no noise that a
+    median would show. The log stays as it is if the Monitor does not hold all episodes: their
+    lengths must add up to the env steps of the log, but for one episode of each environment that
+    has not ended.
     """
     unfinished = envs * float(lengths.y.max())
     if not log.end - unfinished <= lengths.x[-1] <= (1.0 + SLACK) * log.end:
         return log
-    single = {
-        _RETURN: returns._replace(how=_BY_MONITOR),
-        _LENGTH: lengths._replace(how=_BY_MONITOR),
-        "episodes": returns._replace(y=np.ones(len(returns.y)), how=_BY_MONITOR),
-    }
-    return replace(log, signals={**log.signals, **single})
+    count = max(1, len(returns.y) // MOST_POINTS)
+    how = _BY_MONITOR.format(f"{count} episodes each" if count > 1 else "single episodes")
+    joined = {_RETURN: _joined(returns, count, how), _LENGTH: _joined(lengths, count, how)}
+    episodes = joined[_RETURN]._replace(y=np.full(len(joined[_RETURN].y), float(count)))
+    return replace(log, signals={**log.signals, **joined, "episodes": episodes})
+
+
+def _joined(signal: Signal, count: int, how: str) -> Signal:
+    """Return means of `count` following values, at the last of each; fewer at the end are left."""
+    whole = len(signal.y) // count * count
+    x, y = (values[:whole].reshape(-1, count) for values in (signal.x, signal.y))
+    return Signal(x[:, -1], y.mean(axis=1), signal.logged_as, how)
