@@ -897,6 +897,14 @@ def test_values_that_have_not_learned_yet_are_not_behind(until, found):
     assert ("Q-BEHIND" in {one.check.id for one in said.findings}) == found
 
 
+@pytest.mark.parametrize(("rise", "found"), [(0.0, True), (100.0, False)])
+def test_values_are_small_where_a_policy_soon_ends_costs(rise, found):
+    noise = np.where(np.arange(len(T)) % 2 == 0, 1.0, -1.0)
+    values = {"q_mean": -1.5, "reward_mean": -1.0, "reward_min": -1.0, "reward_max": 0.0}
+    said = diagnose(log("sac", **values, **{RETURN: rise * T + noise}))
+    assert ("Q-LEVEL" in {one.check.id for one in said.warnings}) == found
+
+
 @pytest.mark.parametrize(("until", "found"), [(0.3, False), (1.0, True)])
 def test_a_temperature_that_changes_late_is_not_fixed(until, found):
     said = diagnose(log("sac", temperature=np.where(until >= T, 1.0, 0.1)))

@@ -268,6 +268,11 @@ def test_the_callback_reads_a_replay_as_it_is_learned_from(tmp_path: Path, n: in
     assert log.signals["reward_min"].y.min() >= -10.0, "clipped when normalised"
     assert log.signals["td_error_abs_mean"].y.max() < 10.0
     assert log.signals["obs_std_max"].y.max() < 3.0
+    # The loss is half of the squared errors of two critics, before the same minibatch is learned.
+    size = together(
+        log.signals["td_error_abs_mean"], log.signals["q_loss"], lambda e, q: e / q**0.5
+    )
+    assert np.nanmedian(size.y) < 1.5
 
 
 @needs_peer

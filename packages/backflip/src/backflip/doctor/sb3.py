@@ -289,9 +289,10 @@ class DoctorCallback(BaseCallback):
                 value = model.q_net(batch.observations).gather(1, batch.actions.long())
                 after = model.q_net_target(batch.next_observations).max(1, keepdim=True)[0]
             else:
-                action = model.policy.actor(batch.next_observations)
+                action, bonus = _next_action(model, batch.next_observations)
                 value = model.critic(batch.observations, batch.actions)[0]
                 after = torch.stack(model.critic_target(batch.next_observations, action)).amin(0)
+                after = after + bonus
             later = after * (model.gamma if discounts is None else discounts)
             target = batch.rewards + (1.0 - batch.dones) * later
         q, goal = value.cpu().numpy(), target.cpu().numpy()
@@ -506,6 +507,16 @@ def _effect_of_rows(model: Any, rows: np.ndarray) -> float:
     others = (buffer.actions, buffer.rewards, buffer.dones)
     acted, rewards, ended = (_flattened(x[rows])[:TRANSITIONS] for x in others)
     return action_effect(obs, acted, after, rewards, ended, choices=_actions(model))
+
+
+def _next_action(model: Any, obs: Any) -> tuple[Any, Any]:
+    """Return the actions of the target, and what their entropy adds: -α log π of SAC, else 0."""
+    if not hasattr(model, "log_ent_coef"):
+        return model.policy.actor(obs), 0.0
+    action, log_prob = model.policy.actor.action_log_prob(obs)
+    learned = model.log_ent_coef
+    temperature = model.ent_coef_tensor if learned is None else learned.exp()
+    return action, -temperature * log_prob.reshape(-1, 1)
 
 
 def _rewards_in(model: Any) -> np.ndarray:

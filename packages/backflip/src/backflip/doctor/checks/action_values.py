@@ -3,6 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
+from backflip.doctor.checks.returns import rises_clearly
 from backflip.doctor.log import OFF_POLICY, Log
 from backflip.doctor.measures import (
     WRONG,
@@ -122,11 +123,15 @@ def _behind_target(log: Log) -> Running | None:
 
 
 def _level(log: Log) -> Running | None:
-    """Return log10 of the largest |mean Q| so far / mean |r|; None for rewards of both signs."""
+    """Return log10 of the largest |mean Q| so far / mean |r|.
+
+    None for rewards of both signs, and if the return rises clearly: where a policy soon ends costs,
+    values are as small as what is left of them, and the replay still has the old rewards.
+    """
     least, most = log.signals["reward_min"], log.signals["reward_max"]
     low, high = float(np.fmin.reduce(least.y)), float(np.fmax.reduce(most.y))
     slack = 1e-3 * max(abs(low), abs(high))
-    if low < -slack and high > slack:
+    if (low < -slack and high > slack) or rises_clearly(log):
         return None
     size = together(log.signals["q_mean"], log.signals["reward_mean"], ratio)
     return or_none(
@@ -339,7 +344,8 @@ CHECKS = (
         id="Q-LEVEL",
         title="action values stay at the size of one reward",
         quantity="decimal logarithm of the largest |mean Q| so far divided by the mean |r|, after "
-        "60 % of the budget: values that include entropy may pass through 0 before",
+        "60 % of the budget: values that include entropy may pass through 0 before; not if the "
+        "return rises clearly",
         measure=_level,
         needs=("q_mean", "reward_mean", "reward_min", "reward_max"),
         bad_side="below",

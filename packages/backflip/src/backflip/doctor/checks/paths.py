@@ -3,7 +3,7 @@
 import numpy as np
 
 from backflip.doctor.check import Check, Running
-from backflip.doctor.checks.returns import best_rise
+from backflip.doctor.checks.returns import rises_clearly
 from backflip.doctor.log import OFF_POLICY, Log
 from backflip.doctor.measures import WRONG, largest_of, or_none, smallest
 
@@ -14,7 +14,6 @@ FEWEST_ROLLOUTS = 30  # fewer records of rollouts are not judged
 # records has one.
 OTHER_ACTIONS = -5.0
 SMALLEST_VARIANCE = 1e-12  # a smaller variance counts as this one
-CLEAR_RISE = 5.0  # times the noise of the return; with actions that do nothing, below 2.5
 NO_EFFECT = 1e-3  # actions have no visible effect if the p-value of a whole run is above this
 
 
@@ -25,8 +24,7 @@ def _no_effect(log: Log) -> Running | None:
     None if the return rises far above its noise: then actions have an effect, if only a later one,
     or one that depends on the state.
     """
-    rise = best_rise(log) if log.has("episode_return_mean") else None
-    if rise is not None and rise.value[-1] > CLEAR_RISE:
+    if rises_clearly(log):
         return None
     found = log.signals["action_effect_p"]
     known = np.isfinite(found.y)

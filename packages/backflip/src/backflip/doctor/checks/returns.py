@@ -20,6 +20,7 @@ SUSTAINED_SHARE = 0.1  # a fall counts if it lasts for this share of the budget
 LAST_SHARE = 0.95  # a log must reach this share of the budget before its end is judged
 LARGEST_LOSS = 1.2  # larger falls are reported as this share of the rise
 REAL_RISE = 10.0  # a rise is real if it is larger than this many times the noise of the return
+CLEAR_RISE = 5.0  # times the noise of the return; with actions that do nothing, below 2.5
 LATE_SHARE = 0.5  # whether the return rises is judged from this share of the budget on
 VISIBLE_RISE = 2.0  # below this many times the noise, the return has not risen
 MOST_OF_RISE = 0.5  # evaluations count if the training return has more than this share of its rise
@@ -82,6 +83,12 @@ def best_rise(log: Log) -> Running | None:
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
     rise = (found.value - _first(log, signal)) / noise
     return Running(found.x, np.full(len(rise), np.fmax.reduce(rise)))
+
+
+def rises_clearly(log: Log) -> bool:
+    """Return whether the return rises by more than `CLEAR_RISE` times its noise."""
+    rise = best_rise(log) if log.has("episode_return_mean") else None
+    return rise is not None and bool(rise.value[-1] > CLEAR_RISE)
 
 
 def _no_progress(log: Log) -> Running | None:
