@@ -116,7 +116,7 @@ from gymnasium import wrappers
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 
-from backflip.doctor.sb3 import _env_of
+from backflip.doctor.sb3_models import env_of
 
 def same(env):
     return wrappers.TransformAction(wrappers.TransformObservation(
@@ -132,9 +132,9 @@ class Sooner(gymnasium.Wrapper):
 
 for env, wrapper in [("CartPole-v1", same), ("CartPole-v1", scaled), ("CartPole-v1", Sooner)]:
     model = PPO("MlpPolicy", make_vec_env(env, 1, wrapper_class=wrapper), device="cpu")
-    print(_env_of(model))
+    print(env_of(model))
 inside = make_vec_env(lambda: scaled(gymnasium.make("CartPole-v1")), 1)
-print(_env_of(PPO("MlpPolicy", inside, device="cpu")))
+print(env_of(PPO("MlpPolicy", inside, device="cpu")))
 """
 
 # A subclass with dropout in its network, evaluated by the library, in two calls of `learn`.
