@@ -91,6 +91,14 @@ def _without_surrogates(value: Any) -> Any:
 _DECODE = json.JSONDecoder(parse_int=_integer).decode
 
 
+def is_finite(number: int | float) -> bool:
+    """Return whether a number is within the range of floats."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # a large integer
+        return False
+
+
 def finite(value: object) -> float | None:
     """Return a JSON value as a float; None if it is not a number or too large."""
     if not isinstance(value, int | float) or isinstance(value, bool):

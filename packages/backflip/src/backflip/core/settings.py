@@ -18,7 +18,7 @@ from numbers import Integral, Real
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast
 
 from runshelf.errors import UsageError, did_you_mean, shown
-from runshelf.logger.values import is_finite
+from runshelf.received_json import is_finite
 
 LARGEST_COUNT = 2_000_000_000  # JAX's default integers have 32 bits
 LARGEST = 1e10  # its square, and sums of many squares, fit into a float32

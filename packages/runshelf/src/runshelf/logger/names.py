@@ -6,7 +6,8 @@ from typing import Any, final
 
 from runshelf.errors import did_you_mean, shown
 from runshelf.logger.problems import Refused, problems
-from runshelf.logger.values import is_finite, scalar
+from runshelf.logger.values import scalar
+from runshelf.received_json import is_finite
 
 # Not imported from `store.series`, which needs numpy.
 AXES = frozenset(("step", "env_steps", "updates", "episodes", "frames", "seconds", "time", "seed"))

@@ -44,14 +44,6 @@ def _as_float(value: Any) -> float | None:
     return float(value) if hasattr(type(value), "__float__") else None
 
 
-def is_finite(number: int | float) -> bool:
-    """Return whether a number is within the range of floats."""
-    try:
-        return math.isfinite(number)
-    except OverflowError:  # a large integer
-        return False
-
-
 def finite_or_word(number: int | float) -> int | float | str:
     """Return a number as JSON can hold it: NaN and infinities as words.
 
