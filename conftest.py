@@ -46,7 +46,7 @@ os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["JAX_COMPILATION_CACHE_DIR"] = str(cache)
 # Cache small programs, too: there are thousands, and reading one takes a tenth of compiling it.
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-# Programs without the lines of Python that made them compile in a tenth less.
+# A tenth of the compilation is for the lines of Python that each instruction comes from.
 os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"
 
 # No deadline: the time of one example varies on shared cores. The default profile repeats the same

@@ -859,6 +859,15 @@ def test_a_reward_that_is_found_late_is_neither_tiny_nor_constant(first):
     assert "REW-ZERO" not in said
 
 
+def test_a_report_says_causes_only_where_something_is_wrong():
+    remark = diagnose(log("ppo", **{RETURN: 20.0 + np.sin(np.arange(len(T)))}))
+    assert remark.causes
+    assert not (remark.findings or remark.warnings)
+    assert "if something is wrong, the most probable first" in in_words(remark)
+    wrong = diagnose(log("ppo", approx_kl=50.0))
+    assert "causes, the most probable first" in in_words(wrong)
+
+
 def test_an_estimate_of_the_effect_of_actions_counts_once():
     """Stable-Baselines3's random actions before learning give the same number on every line."""
     once = diagnose(log("dqn", action_effect_p=5e-4))

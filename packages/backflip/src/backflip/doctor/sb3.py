@@ -157,10 +157,12 @@ class DoctorCallback(BaseCallback):
             settings.pop("rollout_length", None)
         facts = {"algorithm": algorithm_of(model), "settings": settings}
         lines = _lines_so_far(self.path) if model.num_timesteps else []
-        with self.path.open("w", newline="", encoding="utf-8") as file:
+        unfinished = self.path.with_name(f"{self.path.name}.part")
+        with unfinished.open("w", newline="", encoding="utf-8") as file:
             file.write(f"#{json.dumps(facts)}\n")
             csv.writer(file).writerow(NAMES)
             file.writelines(lines)
+        unfinished.replace(self.path)  # a program that is killed here loses no older line
 
     def _on_rollout_start(self) -> None:
         # The update before this rollout has recorded its losses, and they are not dumped yet.

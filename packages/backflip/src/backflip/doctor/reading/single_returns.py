@@ -8,7 +8,7 @@ import numpy as np
 from backflip.doctor.errors_of_means import WINDOW
 from backflip.doctor.log import Log, Signal, Values
 
-MOST_POINTS = 200  # of returns: single episodes of a longer log are joined to means
+LEAST_POINTS = 200  # means of episodes; a log of fewer than twice as many has single episodes
 SLACK = 0.01  # of the env steps, by which lengths may miss them
 _HOW = "of the episodes since the line before, from the means of the last 100"
 _BY_MONITOR = "of {}, from the Monitor's file"
@@ -68,16 +68,16 @@ def sums(means: Values, counts: Values, window: int = WINDOW) -> Values | None:
 def monitored(log: Log, returns: Signal, lengths: Signal, envs: int) -> Log:
     """Return a log with the episodes of its Monitor in place of means of many.
 
-    Of more than `MOST_POINTS` episodes, so many following ones are joined that at least as many
-    means remain: single returns of a game that is won or lost have two values, and no noise that a
-    median would show. The log stays as it is if the Monitor does not hold all episodes: their
-    lengths must add up to the env steps of the log, but for one episode of each environment that
-    has not ended.
+    Consecutive episodes are joined to means, as many to each as leave `LEAST_POINTS` means: single
+    returns of a game that is won or lost have two values, and no noise that a median would show.
+
+    The log stays as it is if the Monitor does not hold all episodes: their lengths must add up to
+    the env steps of the log, but for one episode of each environment that has not ended.
     """
     unfinished = envs * float(lengths.y.max())
     if not log.end - unfinished <= lengths.x[-1] <= (1.0 + SLACK) * log.end:
         return log
-    count = max(1, len(returns.y) // MOST_POINTS)
+    count = max(1, len(returns.y) // LEAST_POINTS)
     how = _BY_MONITOR.format(f"{count} episodes each" if count > 1 else "single episodes")
     joined = {_RETURN: _joined(returns, count, how), _LENGTH: _joined(lengths, count, how)}
     episodes = joined[_RETURN]._replace(y=np.full(len(joined[_RETURN].y), float(count)))
@@ -85,7 +85,7 @@ def monitored(log: Log, returns: Signal, lengths: Signal, envs: int) -> Log:
 
 
 def _joined(signal: Signal, count: int, how: str) -> Signal:
-    """Return means of `count` following values, at the last of each; fewer at the end are left."""
+    """Return means of `count` consecutive values, at the last of each; a rest is left out."""
     whole = len(signal.y) // count * count
     x, y = (values[:whole].reshape(-1, count) for values in (signal.x, signal.y))
     return Signal(x[:, -1], y.mean(axis=1), signal.logged_as, how)
