@@ -862,7 +862,8 @@ def test_a_reward_that_is_found_late_is_neither_tiny_nor_constant(first):
 def test_a_report_says_causes_only_where_something_is_wrong():
     remark = diagnose(log("ppo", **{RETURN: 20.0 + np.sin(np.arange(len(T)))}))
     assert remark.causes
-    assert not (remark.findings or remark.warnings)
+    assert not remark.findings
+    assert not remark.warnings
     assert "if something is wrong, the most probable first" in in_words(remark)
     wrong = diagnose(log("ppo", approx_kl=50.0))
     assert "causes, the most probable first" in in_words(wrong)
