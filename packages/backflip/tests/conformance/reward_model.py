@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from backflip.core.losses import preference_probability
+from backflip.core.losses import NO_TIES, answer_probabilities
 from backflip.core.spaces import Discrete
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.core.trees import flatten, row_of, unflatten
@@ -202,7 +202,8 @@ def preferences_are_symmetric(make: Make, spec: EnvSpec) -> None:
     ab, ba = (one.opinions(row_of(parameters, 0), clips) for clips in ([a, b], [b, a]))
     assert ab is not None
     assert ba is not None
-    p, q = (preference_probability(*jnp.asarray(x.clip_returns), 0.1) for x in (ab, ba))
+    differences = (jnp.asarray(x.clip_returns[0] - x.clip_returns[1]) for x in (ab, ba))
+    p, q = (answer_probabilities(x, NO_TIES, 0.1)[..., 2] for x in differences)
     np.testing.assert_allclose(p + q, 1.0, atol=1e-4)
 
 

@@ -125,18 +125,6 @@ def preference_loss(
     return -left_preferred * log_p - (1.0 - left_preferred) * log_q
 
 
-def preference_probability(
-    left_return: Float[Array, "*batch"], right_return: Float[Array, "*batch"], noise: float
-) -> Float[Array, "*batch"]:
-    """Return P[left ≻ right] as in `preference_loss`, within [ε/2, 1 - ε/2].
-
-    P[left ≻ right] + P[right ≻ left] = 1 up to the rounding of one addition.
-    """
-    # 1e-7 keeps the logarithm finite when noise is 0 and the difference is huge.
-    sigmoid = jnp.clip(jax.nn.sigmoid(left_return - right_return), 1e-7, 1 - 1e-7)
-    return (1.0 - noise) * sigmoid + 0.5 * noise
-
-
 def answer_probabilities(
     difference: Float[Array, "*batch"], tie_width: Float[Array, ""] | float, noise: float
 ) -> Float[Array, "*batch 3"]:
