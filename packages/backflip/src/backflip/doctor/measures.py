@@ -17,13 +17,15 @@ OVERLAP = 10  # a window begins at most a tenth of its width after the one befor
 Combine = Callable[[Values, Values], Values]
 
 
-def smoothed(log: Log, signal: Signal, share: float = WINDOW) -> Running:
+def smoothed(
+    log: Log, signal: Signal, share: float = WINDOW, summary: Callable[..., Values] = np.median
+) -> Running:
     """Return medians of the newest `share` of all points, at least of `LEAST_WINDOW` points.
 
     `share` refers to the points that the log will have at the end of the budget, so that a median
     is the same during training and after it. NaNs are left out. There is no value before the first
     window is full. Windows of many points overlap by nine tenths, since some 500 medians are
-    enough.
+    enough. `summary` is another statistic than the median, such as `np.mean`.
     """
     known = np.isfinite(signal.y)
     x, y = signal.x[known], signal.y[known]
@@ -32,7 +34,7 @@ def smoothed(log: Log, signal: Signal, share: float = WINDOW) -> Running:
         return Running(x[:0], y[:0])
     ends = np.arange(len(y) - 1, width - 2, -max(1, width // OVERLAP))[::-1]
     windows = np.lib.stride_tricks.sliding_window_view(y, width)
-    return Running(x[ends], np.median(windows[ends - width + 1], axis=1))
+    return Running(x[ends], summary(windows[ends - width + 1], axis=1))
 
 
 def least_size(y: Values, share: float = VANISHED) -> Values:

@@ -4,7 +4,7 @@ import numpy as np
 
 from backflip.doctor.check import Check, Running
 from backflip.doctor.errors_of_means import FIRST_VALUES, error_of_change, overlap
-from backflip.doctor.log import Log, Signal
+from backflip.doctor.log import Log, Signal, Values
 from backflip.doctor.measures import (
     after,
     largest,
@@ -25,7 +25,7 @@ LATE_SHARE = 0.5  # whether the return rises is judged from this share of the bu
 VISIBLE_RISE = 2.0  # below this many times the noise, the return has not risen
 MOST_OF_RISE = 0.5  # evaluations count if the training return has more than this share of its rise
 FEWEST_EVALUATIONS = 5  # fewer evaluations are not judged
-FIRST_EPISODES = 10  # single ones, whose median must be better, too
+FIRST_EPISODES = 10
 DQN_WARM_UP = 20_000  # env steps during which healthy DQN may return less than random actions
 LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # these libraries log every end of an episode
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
@@ -109,12 +109,26 @@ def _worse_than_start(log: Log) -> Running | None:
     width = window_of(log, signal, 0.1)
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
     start = _first(log, signal)
-    if log.has("episodes") and (log.signals["episodes"].y == 1.0).all():
-        # Single returns may be skewed, and the best of three says little.
-        start = min(start, float(np.median(signal.y[np.isfinite(signal.y)][:FIRST_EPISODES])))
     below = np.maximum(start - found.value, 0.0) / noise
+    if log.has("episodes") and (log.signals["episodes"].y == 1.0).all():
+        below = np.minimum(below, _means_below_start(log, signal, width))
     grown = found.x >= (DQN_WARM_UP if log.algorithm == "dqn" else 0)
     return or_none(after(log, LATE_SHARE, Running(found.x[grown], below[grown])))
+
+
+def _means_below_start(log: Log, signal: Signal, width: int) -> Values:
+    """Return how far means of single returns lie below the first, in standard errors.
+
+        (m_0 - m) / (s √(2 / width)),   s² = half the mean squared difference of neighbours
+
+    Medians of won and lost games jump, and their means do not. m_0 is at most the median of the
+    first `FIRST_EPISODES`: a few lucky episodes are no better policy.
+    """
+    y = signal.y[np.isfinite(signal.y)]
+    error = float(np.sqrt(np.square(np.diff(y)).mean() / width))
+    means = smoothed(log, signal, 0.1, np.mean).value
+    first = min(float(y[:width].mean()), float(np.median(y[:FIRST_EPISODES])))
+    return np.maximum(first - means, 0.0) / (error + 1e-9)
 
 
 def _first(log: Log, signal: Signal) -> float:
@@ -278,7 +292,8 @@ CHECKS = (
         id="ENV-WORSE",
         title="the return falls below that of the untrained policy",
         quantity="how far the return lies below the first ones, divided by the noise of the "
-        "return, after half the budget; for DQN not before 20,000 env steps: its first greedy "
+        "return, after half the budget; of single episodes, their means count, too, and the "
+        "smaller of both distances; for DQN not before 20,000 env steps: its first greedy "
         "actions can be worse than random ones",
         measure=_worse_than_start,
         needs=("episode_return_mean",),
