@@ -92,6 +92,8 @@ def run(
         ("teach --lables 5", "did you mean `--labels`?"),
         ("teach dot --label 5", "unknown option `--label` of backflip teach, did you mean"),
         ("train ppo dot --labels 5", "unknown option `--labels` of backflip train"),
+        ("resume latest --set a=1", "unknown option `--set` of backflip resume; try backflip re"),
+        ("train dot --algorithm ppo", "unknown option `--algorithm` of backflip train; try"),
         ("teach dot -x", "unknown option `-x` of backflip teach; try backflip teach --help"),
         ("teach dot another", "unexpected argument `another`"),
         ("teach dot --seeds", "`--seeds` needs a value"),

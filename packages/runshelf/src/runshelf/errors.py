@@ -32,10 +32,13 @@ class Ended(Interrupted):
     exit_status = 143
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `, did you mean `x`?` for the known name nearest to `name`, or an empty string."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
-    nearest = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.5)
+def did_you_mean(name: str, known: Iterable[str], *, alike: float = 0.5) -> str:
+    """Return `, did you mean `x`?` for the known name nearest to `name`, or an empty string.
+
+    Names must share at least `alike` of their letters. The dashes of options do not count.
+    """
+    by_folded = {candidate.casefold().lstrip("-"): candidate for candidate in known}
+    nearest = difflib.get_close_matches(name.casefold().lstrip("-"), by_folded, n=1, cutoff=alike)
     return f", did you mean `{by_folded[nearest[0]]}`?" if nearest else ""
 
 

@@ -20,6 +20,7 @@ from runshelf.cli.recording import split_program
 from runshelf.errors import Interrupted, UsageError, UserFacingError, did_you_mean
 from runshelf.terminal_text import put
 
+ALIKE = 0.65  # the share of its letters that a mistyped option shares with the right one, at least
 UNEXPECTED = 70  # exit status EX_SOFTWARE; 1 would look like findings of `doctor`
 
 
@@ -256,6 +257,7 @@ def _check_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> None
     known = parser._option_string_actions
     for name in (arg.partition("=")[0] for arg in argv if arg.startswith("-")):
         if name not in known and integer(name) is None:
-            hint = did_you_mean(name, [option for option in known if option.startswith("--")])
+            options = [option for option in known if option.startswith("--")]
+            hint = did_you_mean(name, options, alike=ALIKE)
             hint = hint or f"; try {parser.prog} --help"
             raise UsageError(f"unknown option `{name}` of {parser.prog}{hint}")
