@@ -24,6 +24,14 @@ def test_three_means_by_hand() -> None:
     np.testing.assert_allclose(np.asarray(bounded(SPACE, head)), expected, rtol=1e-6)
 
 
+def test_dimensions_without_two_bounds_keep_their_mean() -> None:
+    infinity = np.float32(np.inf)
+    low, high = np.array([-1.0, -infinity, 0.0]), np.array([1.0, infinity, infinity])
+    head = jnp.array([[0.5, -7.0, 3.0]])
+    found = bounded(Box(low, high, np.dtype("f4")), head)
+    np.testing.assert_allclose(np.asarray(found), [[np.tanh(0.5), -7.0, 3.0]], rtol=1e-6)
+
+
 @pytest.mark.medium
 def test_slope_at_zero_is_one() -> None:
     slope = jax.jacobian(lambda x: bounded(SPACE, x[None])[0])(jnp.zeros(2))

@@ -59,7 +59,7 @@ class EnvSpec:
     Attributes:
         id: the name that the user typed.
         observation: shape, bounds and dtype of one observation.
-        action: `Discrete`, or a bounded `Box`.
+        action: `Discrete`, or a `Box`, whose bounds may be infinite.
         max_episode_steps: the time limit in env steps, or None.
         frame_stack: frames in the channels of an image observation, oldest first.
         terminates: some state ends the task by its own rule; if not, only a time limit ends

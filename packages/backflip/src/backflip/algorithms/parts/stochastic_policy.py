@@ -145,10 +145,13 @@ def bounded(space: Box, head: Float[Array, "B A"]) -> Float[Array, "B A"]:
     """Return c + h tanh(x / h), with the center c and half the width h of the action space.
 
     A mean far outside of the space has every sample clipped to the same action, so that nothing is
-    explored and no gradient leads back. Near zero, the head's unit is that of the action.
+    explored and no gradient leads back. Near zero, the head's unit is that of the action. A
+    dimension without two bounds keeps the head's output x.
     """
-    center, half = (space.high + space.low)[None] / 2, (space.high - space.low)[None] / 2
-    return jnp.tanh(head / half) * half + center
+    low, high = (np.where(space.bounded, x, u) for x, u in ((space.low, -1.0), (space.high, 1.0)))
+    center, half = (high + low)[None] / 2, (high - low)[None] / 2
+    within = jnp.tanh(head / half) * half + center
+    return within if space.bounded.all() else jnp.where(space.bounded[None], within, head)
 
 
 def act(
