@@ -19,7 +19,14 @@ from backflip.rewards.linear import evidence as module
 from backflip.rewards.linear import grid as grids
 from backflip.rewards.linear import marginal as marginals
 from backflip.rewards.linear import posterior, search
-from backflip.rewards.linear.answers import Answers, Point, probabilities, score_of, some_models
+from backflip.rewards.linear.answers import (
+    Answers,
+    Point,
+    probabilities,
+    score_of,
+    some_models,
+    with_models,
+)
 from backflip.rewards.linear.design import ByFeatures, ByLabels, Each, is_by_labels
 from backflip.rewards.linear.evidence import MEMBERS, Labelled, fit
 from backflip.rewards.linear.marginal import log_evidence
@@ -636,6 +643,31 @@ def test_a_step_that_leads_to_nothing_better_is_not_taken(monkeypatch):
     after = posterior._nearer(found, posterior._Towards(away, -3 * found.dual), answers)
     np.testing.assert_array_equal(after.dual, found.dual)
     assert after.log_posterior == found.log_posterior
+
+
+def test_a_step_that_is_too_long_is_halved_each_time(monkeypatch):
+    model, answers = one_model(some_labels(), [30.0, 0.0, 0.0, 0.0])
+    found = posterior.most_probable(model, answers, Point(np.zeros((1, 20)), np.zeros(1)))
+    tried, state_at = [], posterior._state
+
+    def record(point, dual, answers):
+        tried.append((point.logits[0, 0] - found.point.logits[0, 0], dual[0, 0]))
+        return state_at(point, dual, answers)._replace(log_posterior=found.log_posterior - 1)
+
+    monkeypatch.setattr(posterior, "_state", record)
+    away = posterior._Towards(Point(found.point.logits + 32.0, np.zeros(1)), found.dual - 32.0)
+    posterior._nearer(found, away, answers)
+    shares = 0.5 ** np.arange(posterior.HALVINGS + 1)
+    np.testing.assert_allclose([way for way, _ in tried], 32.0 * shares, rtol=1e-6)
+    np.testing.assert_allclose([x for _, x in tried], found.dual[0, 0] - 32.0 * shares, rtol=1e-6)
+
+
+def test_rows_of_some_models_are_replaced_in_a_copy():
+    point = Point(np.zeros((3, 2)), np.zeros(3))
+    changed = with_models(point, np.array([1]), Point(np.ones((1, 2)), np.ones(1)))
+    np.testing.assert_array_equal(changed.logits, [[0, 0], [1, 1], [0, 0]])
+    np.testing.assert_array_equal(changed.log_width, [0, 1, 0])
+    assert not point.logits.any()
 
 
 def test_equations_without_curvature_are_solved():

@@ -77,13 +77,14 @@ def together(models: Sequence[Any]) -> Any:
     return np.concatenate(models)
 
 
-def put_models(of_all: Any, models: Int[np.ndarray, " N"], found: Any) -> None:
-    """Replace the rows of some models in nested tuples of arrays."""
+def with_models(of_all: Any, models: Int[np.ndarray, " N"], found: Any) -> Any:
+    """Return nested tuples of arrays with other rows for some models; copies, never in place."""
     if isinstance(of_all, tuple):
-        for x, of_some in zip(of_all, found, strict=True):
-            put_models(x, models, of_some)
-    else:
-        of_all[models] = found
+        pairs = zip(of_all, found, strict=True)
+        return type(of_all)(*(with_models(x, models, of_some) for x, of_some in pairs))
+    replaced = of_all.copy()
+    replaced[models] = found
+    return replaced
 
 
 def score_of(point: Point, answers: Answers) -> Score:

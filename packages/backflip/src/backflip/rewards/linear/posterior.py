@@ -12,7 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from backflip.rewards.linear.answers import Answers, Point, Score, put_models, score_of, some_models
+from backflip.rewards.linear.answers import (
+    Answers,
+    Point,
+    Score,
+    score_of,
+    some_models,
+    with_models,
+)
 from backflip.rewards.linear.design import Designs
 
 NEWTON_STEPS = 30  # at most
@@ -62,8 +69,7 @@ def _climb(state: MostProbable, designs: Designs, answers: Answers, steps: int) 
         return _climb(after, designs, answers, steps - 1)
     rows = np.flatnonzero(moves)
     moving, their_answers = some_models(after, rows), some_models(answers, rows)
-    put_models(after, rows, _climb(moving, designs.some(rows), their_answers, steps - 1))
-    return after
+    return with_models(after, rows, _climb(moving, designs.some(rows), their_answers, steps - 1))
 
 
 def _state(point: Point, dual: Float[np.ndarray, "V n"], answers: Answers) -> MostProbable:
@@ -113,11 +119,11 @@ def _nearer(state: MostProbable, towards: _Towards, answers: Answers) -> MostPro
             return found
         rows = np.flatnonzero(worse)
         between = _between(some_models(state, rows), some_models(towards, rows), 0.5**halving)
-        put_models(found, rows, _state(*between, some_models(answers, rows)))
+        found = with_models(found, rows, _state(*between, some_models(answers, rows)))
         worse = ~_is_better(found, state)
     if worse.any():
         rows = np.flatnonzero(worse)
-        put_models(found, rows, some_models(state, rows))
+        found = with_models(found, rows, some_models(state, rows))
     return found
 
 
