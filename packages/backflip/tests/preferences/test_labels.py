@@ -206,6 +206,16 @@ def test_counts(store):
     assert store.counts().queries == 8
 
 
+def test_an_answer_to_an_earlier_query_is_a_new_record(store):
+    """Of two people, one may answer a query of a later round first."""
+    first, later = ask(store, 2)
+    store.add_label(later, "left", "a", 1.0)
+    before = store.count_records(100)
+    store.add_label(first, "left", "b", 1.0)
+    assert store.count_records(0) == 1, "the later query is left out"
+    assert store.count_records(100) == before + 1
+
+
 def test_an_undone_answer_can_be_given_again_and_both_are_kept(store, path):
     (query,) = ask(store)
     for answer in ("left", "right"):

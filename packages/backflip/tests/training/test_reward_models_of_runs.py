@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import pytest
 
@@ -22,7 +23,7 @@ from backflip.rewards.interface import TIE_WIDTH, Opinions
 from backflip.training.queries import query_choice
 from backflip.training.result import Result
 from backflip.training.reward_learning import reward_measures
-from backflip.training.reward_learning.reward_fits import RewardFits
+from backflip.training.reward_learning.reward_fits import RewardFits, key_of_fit
 from backflip.training.reward_learning.reward_measures import RewardMeasures, summary_of
 from backflip.training.reward_learning.reward_picture import reward_picture
 
@@ -40,6 +41,7 @@ SMALL = {
 }
 STILL = """
 import gymnasium
+import jax
 import numpy as np
 
 class Still(gymnasium.Env):
@@ -199,6 +201,14 @@ def test_a_metric_of_a_fit_is_the_mean_of_the_seeds_that_have_it() -> None:
     assert fits.mean_metrics() == {}
     fits.metrics = [{}, {"a": 1.0, "b": 5.0}, {"a": 2.0}]
     assert fits.mean_metrics() == {"a": 1.5, "b": 5.0}
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_no_other_use_of_a_seed_has_the_key_of_a_fit(seed: int) -> None:
+    """Drivers split the key of the seed; splits are fold-ins of small numbers."""
+    split = jax.random.key_data(jax.random.split(jax.random.key(seed), 4))
+    fits = [key_of_fit(seed, env_steps) for env_steps in (0, 1, 10_240)]
+    assert len({key.tobytes() for key in [*np.asarray(split), *fits]}) == 7
 
 
 def test_a_record_is_measured_without_clips_of_random_play(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ RewardParameters = Any  # a reward model's own pytree
 # Folded into the key of a seed. `split` folds in small numbers, which these cannot equal.
 EVALUATION = 0x0E7A1000
 RANDOM_POLICY = 0x0C11B000
+REWARD_FIT = 0x0F17B000
 
 
 class Learner(NamedTuple):

@@ -295,14 +295,16 @@ class LabelStore:
         rows = self.file.rows("SELECT EXISTS (SELECT 1 FROM queries WHERE origin IS NOT NULL)")
         return bool(rows[0][0])
 
-    def newest_record(self, env_steps: int) -> int:
-        """Return the id of the newest answer or undo, 0 if there is none.
+    def count_records(self, env_steps: int) -> int:
+        """Return how many answers and undos there are; they grow with every change.
+
+        The newest id does not: people may answer a later query first, whose clips a fit leaves out.
 
         Args:
             env_steps: leave out queries whose clips were recorded later.
         """
         rows = self.file.rows(
-            "SELECT coalesce(max(a.id), 0) FROM labels a JOIN queries q ON q.id = a.query"
+            "SELECT count(*) FROM labels a JOIN queries q ON q.id = a.query"
             " JOIN clips c ON c.id = q.left_clip WHERE q.origin IS NOT NULL OR c.env_steps <= ?",
             (env_steps,),
         )

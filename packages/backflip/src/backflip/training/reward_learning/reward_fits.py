@@ -7,6 +7,7 @@ from typing import Any, final
 import jax
 import numpy as np
 
+from backflip.drivers.driver import REWARD_FIT
 from backflip.preferences.clips import from_arrays, observed
 from backflip.preferences.labels import LabelStore
 from backflip.rewards.interface import (
@@ -41,27 +42,27 @@ class RewardFits:
     ) -> None:
         self._model, self._store, self._seeds = model, store, seeds
         self._unlabelled = unlabelled
-        self._newest = 0  # the newest record of the label store in a fit
+        self._records = 0  # of the label store, at the last fit
         self.metrics: list[dict[str, float]] = [{} for _ in seeds]
         self.comparisons: list[list[LabelledComparison]] = [[] for _ in seeds]
 
     @property
     def saved(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"fit_metrics": self.metrics, "newest_learnt": self._newest}
+        return {"fit_metrics": self.metrics, "records_learnt": self._records}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Go on from a checkpoint; from the start if it is empty."""
         self.metrics = saved.get("fit_metrics", self.metrics)
-        self._newest = saved.get("newest_learnt", self._newest)
+        self._records = saved.get("records_learnt", self._records)
 
     def has_new_labels(self, env_steps: int) -> bool:
         """Return whether labels of queries until `env_steps` changed since the last fit."""
-        return self._store.newest_record(env_steps) != self._newest
+        return self._store.count_records(env_steps) != self._records
 
     def fit(self, previous: Any, env_steps: int) -> Any:
         """Return the parameters fitted to all current labels of queries until `env_steps`."""
-        self._newest = self._store.newest_record(env_steps)
+        self._records = self._store.count_records(env_steps)
         self.comparisons = [self.comparisons_of(seed, env_steps) for seed in self._seeds]
         keys = self._keys(env_steps)
         fitted = self._unlabelled.fit(self._model, previous, self.comparisons, keys)
@@ -102,9 +103,10 @@ class RewardFits:
         return left, right
 
     def _keys(self, env_steps: int) -> np.ndarray:
-        return np.stack([_key(seed, env_steps) for seed in self._seeds])
+        return np.stack([key_of_fit(seed, env_steps) for seed in self._seeds])
 
 
-def _key(seed: int, env_steps: int) -> np.ndarray:
-    key = jax.random.fold_in(jax.random.key(seed), env_steps + 1)
-    return np.asarray(jax.random.key_data(key))
+def key_of_fit(seed: int, env_steps: int) -> np.ndarray:
+    """Return the raw key of a seed's fit, which nothing else uses."""
+    key = jax.random.fold_in(jax.random.key(seed), REWARD_FIT)
+    return np.asarray(jax.random.key_data(jax.random.fold_in(key, env_steps)))
