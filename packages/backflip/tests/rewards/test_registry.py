@@ -1,15 +1,23 @@
 """Tests of `make_reward_model`, and of the errors of a user's reward model."""
 
+import jax
 import numpy as np
 import pytest
 
 from backflip.core.spaces import Box, Discrete
 from backflip.core.spec import EnvSpec
 from backflip.core.types import Transition
-from backflip.rewards.interface import EmbedsClips, PredictsSpread, Spread
+from backflip.rewards.interface import (
+    EmbedsClips,
+    ObservedClip,
+    Opinions,
+    PredictsSpread,
+    Spread,
+)
 from backflip.rewards.linear.model import LinearRewardModel
 from backflip.rewards.network.model import NetworkRewardModel
-from backflip.rewards.registry import RewardModelFailed, make_reward_model
+from backflip.rewards.registry import make_reward_model
+from backflip.rewards.user_model import RewardModelFailed
 from runshelf.errors import UsageError
 
 BOX = Box(np.full(2, -2, np.float32), np.full(2, 2, np.float32), np.dtype("f4"))
@@ -23,6 +31,12 @@ BATCH = Transition(
 
 METRICS = "`fit` must return `metrics` with a dictionary for each of 2 seeds"
 NUMBERS = "`fit` must return `metrics` that are numbers"
+
+PARAMETERS = "`fit` must return `parameters`"
+NAME = {"('vector', 10, 5)": np.zeros(3)}
+NAMED, BARE = jax.tree.structure(NAME), jax.tree.structure(0)
+STEPS = np.zeros((5, 2), np.float32)
+CLIP = ObservedClip(STEPS, np.zeros(5), STEPS, np.ones(5, bool))
 
 OWN = """
 import numpy as np
@@ -69,7 +83,16 @@ class Faulty(Whole):
 class Measures(Whole):
     def fit(self, previous, comparisons, keys):
         from backflip.rewards.interface import Fitted
-        return Fitted(7, previous)
+        return Fitted(self.initial(2), previous)
+
+
+class Returns(Whole):
+    def fit(self, previous, comparisons, keys):
+        from backflip.rewards.interface import Fitted
+        return Fitted(previous, [{}, {}])
+
+    def opinions(self, parameters, clips):
+        return parameters
 
 
 class Embeds(Whole):
@@ -145,6 +168,29 @@ def test_optional_methods_of_a_class_are_used(tmp_path, monkeypatch):
                 ),
             ]
         ),
+        *(
+            ("Returns", lambda model, found=found: model.fit(found, [[], []], KEYS), said)
+            for found, said in [
+                (np.zeros(2), f"{PARAMETERS} in the structure of `initial`, {NAMED}, got {BARE}"),
+                (NAME, f"{PARAMETERS} with a leading axis of 2 seeds, got shapes [(3,)]"),
+            ]
+        ),
+        *(
+            ("Returns", lambda model, found=found: model.opinions(found, [CLIP, CLIP]), said)
+            for found, said in [
+                ([], "`opinions` must return `Opinions`, got list"),
+                (
+                    Opinions(np.zeros((2, 4)), np.zeros((2, 5)), np.zeros((2, 3))),
+                    "`opinions` must return `reward` and `spread` of shape (2, 5) and "
+                    "`clip_returns` of shape (2, members), got (2, 4), (2, 5) and (2, 3)",
+                ),
+                (
+                    Opinions(np.zeros((2, 5)), np.zeros((2, 5)), np.zeros(3)),
+                    "`opinions` must return `reward` and `spread` of shape (2, 5) and "
+                    "`clip_returns` of shape (2, members), got (2, 5), (2, 5) and (3,)",
+                ),
+            ]
+        ),
         (
             "Embeds",
             lambda model: model.embed(0, [], []),
@@ -187,6 +233,6 @@ def test_metrics_of_a_users_fit_become_numbers(tmp_path, monkeypatch):
     (tmp_path / "my_reward_models.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     fitted = make("my_reward_models:Measures").fit([{"a": np.float32(0.5)}, {}], [[], []], KEYS)
-    assert fitted.parameters == 7
+    assert list(fitted.parameters) == list(NAME)
     assert [type(x) for x in fitted.metrics[0].values()] == [float]
     assert fitted.metrics == [{"a": 0.5}, {}]

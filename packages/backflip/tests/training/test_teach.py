@@ -23,7 +23,7 @@ from backflip.preferences.fresh_pairs import fresh_answers
 from backflip.preferences.labels import LabelStore
 from backflip.preferences.program_source import ProgramAnswers, ProgramSource
 from backflip.preferences.teachers import SimulatedTeacher
-from backflip.rewards.registry import RewardModelFailed
+from backflip.rewards.user_model import RewardModelFailed
 from backflip.teaching_api import resume_teach, teach
 from backflip.training.build import build
 from backflip.training.queries.initial_labels import Start, from_elsewhere, with_reward_model

@@ -1,29 +1,20 @@
 """Reward models by name: `REWARD_MODELS`, or `module:Class` for a user's class."""
 
 import importlib
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Any, final
+from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import UInt32
 
 from backflip.core.spec import EnvSpec
-from backflip.core.types import Transition
 from backflip.core.user_code import find_object
 from backflip.rewards.interface import (
     LABELS_ONLY,
-    Embedding,
     FitSettings,
-    Fitted,
-    LabelledComparison,
-    ObservedClip,
-    Opinions,
     RewardModel,
-    Spread,
 )
-from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line, shown
+from backflip.rewards.user_model import UserRewardModel
+from runshelf.errors import UsageError, did_you_mean, one_line
 
 REWARD_MODELS = {
     "additive": "backflip.rewards.linear.model:AdditiveRewardModel",
@@ -40,110 +31,6 @@ REWARD_MODELS = {
 }
 NETWORKS = ("network", "network-half-ties")  # fitted by gradient steps
 METHODS = ("initial", "predict", "observe", "fit", "opinions")
-OPTIONAL = {"embed": (Embedding, type(None)), "predict_spread": (Spread,)}  # and what they return
-
-
-@final
-class RewardModelFailed(UserFacingError):
-    """A method of a user's reward model raised an exception or returned invalid data."""
-
-
-@final
-class UserRewardModel:
-    """A user's reward model, whose errors become one-line messages.
-
-    Every method raises `RewardModelFailed` if the user's method raises an exception. It has those
-    optional methods that the user's class has.
-
-    Args:
-        name: `module:Class`.
-        model: an instance of the class.
-    """
-
-    def __init__(self, name: str, model: RewardModel) -> None:
-        self._name, self._model = name, model
-        for method in OPTIONAL:
-            if callable(getattr(model, method, None)):
-                setattr(self, method, partial(self._call_optional, method))
-
-    def initial(self, seeds: int) -> Any:
-        """Return the user's initial parameters."""
-        return self._call("initial", seeds)
-
-    def predict(self, parameters: Any, batch: Transition) -> Any:
-        """Return the reward of each transition, after a check of its shape."""
-        reward = self._call("predict", parameters, batch)
-        expected = np.shape(batch.reward)
-        if not hasattr(reward, "shape") or reward.shape != expected:
-            got = getattr(reward, "shape", type(reward).__name__)
-            raise self._failed(f"`predict` must return an array of shape {expected}, got {got}")
-        return reward
-
-    def observe(self, record: Transition) -> None:
-        """Call the user's method."""
-        self._call("observe", record)
-
-    def fit(
-        self,
-        previous: Any,
-        comparisons: Sequence[Sequence[LabelledComparison]],
-        keys: UInt32[np.ndarray, "seeds 2"],
-    ) -> Fitted:
-        """Return the user's fit, after a check of its type; metrics become Python's numbers."""
-        fitted = self._call("fit", previous, comparisons, keys)
-        if not isinstance(fitted, Fitted):
-            raise self._failed(f"`fit` must return `Fitted`, got {type(fitted).__name__}")
-        return fitted._replace(metrics=self._metrics(fitted.metrics, len(comparisons)))
-
-    def _metrics(self, metrics: Any, seeds: int) -> list[dict[str, float]]:
-        """Return the metrics of a fit, after a check that each seed has names and numbers."""
-        expected = f"`fit` must return `metrics` with a dictionary for each of {seeds} seeds"
-        if not isinstance(metrics, list | tuple):
-            raise self._failed(f"{expected}, got {type(metrics).__name__}")
-        each: Sequence[Any] = metrics
-        if len(each) != seeds:
-            raise self._failed(f"{expected}, got {len(each)}; try [{{}}] * {seeds}")
-        found: list[dict[str, float]] = []
-        for one in each:
-            if not isinstance(one, Mapping):
-                raise self._failed(f"{expected}, got {type(one).__name__} for a seed; try {{}}")
-            found.append({str(name): self._number(str(name), x) for name, x in one.items()})
-        return found
-
-    def _number(self, name: str, value: Any) -> float:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            got = " ".join(shown(value).split())  # an array has several lines
-            raise self._failed(
-                f"`fit` must return `metrics` that are numbers, got {got} for `{name}`; "
-                "try float(...)"
-            ) from None
-
-    def opinions(self, parameters: Any, clips: Sequence[ObservedClip]) -> Opinions | None:
-        """Return the user's opinions."""
-        return self._call("opinions", parameters, clips)
-
-    def _call_optional(self, method: str, *arguments: Any) -> Any:
-        """Return what an optional method of the user returns, after a check of its type."""
-        found = self._call(method, *arguments)
-        if not isinstance(found, OPTIONAL[method]):
-            expected, got = OPTIONAL[method][0].__name__, type(found).__name__
-            raise self._failed(f"`{method}` must return `{expected}`, got {got}")
-        return found
-
-    def _call(self, method: str, *arguments: Any) -> Any:
-        try:
-            return getattr(self._model, method)(*arguments)
-        except (KeyboardInterrupt, UserFacingError):
-            raise
-        except BaseException as error:  # `sys.exit` in a user's method is an error, too
-            raise self._failed(f"`{method}` raised {one_line(error)}") from error
-
-    def _failed(self, problem: str) -> RewardModelFailed:
-        return RewardModelFailed(
-            f"reward model `{self._name}`: {problem}; all labels so far are saved"
-        )
 
 
 def make_reward_model(
@@ -180,7 +67,8 @@ def make_reward_model(
         )
     try:
         model: RewardModel = made(spec, labels, clip_length)
-        leaves = jax.tree.leaves(model.initial(2))
+        initial = model.initial(2)
+        leaves = jax.tree.leaves(initial)
     except Exception as error:
         raise UsageError(
             f"reward model `{name}` cannot be made with (spec, labels, clip_length): "
@@ -191,7 +79,7 @@ def make_reward_model(
             f"reward model `{name}`: `initial(seeds)` must return arrays with a leading axis of "
             f"seeds, got shapes {[np.shape(leaf) for leaf in leaves]} for 2 seeds"
         )
-    return UserRewardModel(name, model)
+    return UserRewardModel(name, model, initial)
 
 
 def _refuse_more_than_labels(name: str, settings: FitSettings) -> None:
