@@ -1,6 +1,7 @@
 """Tests of saved policies in the environment's own spaces."""
 
 import json
+import re
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from gymnasium import spaces
 from backflip.algorithms.interface import Algorithm
 from backflip.algorithms.registry import entry_of
 from backflip.core.checkpoint import load_arrays, save_arrays
+from backflip.core.spaces import Box, InvalidValue, learned
 from backflip.core.spec import EnvSpec
 from backflip.envs.gymnasium import GymnasiumEnv
 from backflip.envs.registry import make_native
@@ -108,6 +110,25 @@ def test_no_numbers_and_no_observations_are_refused() -> None:
         policy.act(np.full(4, np.nan))
     with pytest.raises(UsageError, match="`obs` is empty: give one observation, or a batch"):
         policy.act(np.zeros((0, 4)))
+
+
+@pytest.mark.parametrize(
+    ("obs", "said"),
+    [
+        (np.full((2, 2), 0.9), "`obs` has dtype float64, expected uint8"),
+        (np.full((2, 2), np.nan), "`obs` has dtype float64, expected uint8"),
+        ([[0, 1], [300, 3]], "`obs` has values from 0 to 300, expected from 0 to 255"),
+        (np.full((2, 2), "7"), "`obs` has dtype <U1, expected uint8"),
+        (np.full((2, 2), 1j), "`obs` has dtype complex128, expected uint8"),
+    ],
+)
+def test_observations_that_a_cast_would_change_are_refused(obs: Any, said: str) -> None:
+    low = np.zeros((2, 2), np.uint8)
+    box = Box(low, low + 255, low.dtype)
+    with pytest.raises(InvalidValue, match=re.escape(said)):
+        learned(box, obs, box)
+    found, single = learned(box, [[0, 1], [2, 255]], box)
+    assert (found.dtype, found.tolist(), single) == (np.uint8, [[[0, 1], [2, 255]]], True)
 
 
 @pytest.mark.medium

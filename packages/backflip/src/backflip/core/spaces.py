@@ -244,8 +244,21 @@ def _among(
     """Return an array of one of some shapes, or a batch of such, as a batch for an algorithm."""
     for shape in shapes:
         if array.shape == shape or array.shape[1:] == shape:
+            _check_cast(array, box.dtype, "`obs`")
             return array.astype(box.dtype).reshape(-1, *box.shape), array.shape == shape
     raise InvalidValue(f"`obs` must {must}, or (B, ...) of them, got {array.shape}")
+
+
+def _check_cast(array: np.ndarray, dtype: np.dtype, name: str) -> None:
+    """Refuse values that a cast would change: 0.9 and 300 would become 0 and 44 in uint8."""
+    if not (array.dtype.kind in "iu" and dtype.kind in "iu"):
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise InvalidValue(f"{name} has dtype {array.dtype}, expected {dtype}")
+    elif array.size:
+        limits, least, most = np.iinfo(dtype), array.min(), array.max()
+        if least < limits.min or most > limits.max:
+            interval = f"from {limits.min} to {limits.max}"
+            raise InvalidValue(f"{name} has values from {least} to {most}, expected {interval}")
 
 
 def _shape(space: Box | MultiDiscrete) -> tuple[int, ...]:
@@ -293,8 +306,7 @@ def _rows(
         array = np.asarray(value)
     except ValueError as error:
         raise InvalidValue(f"{name} is not an array") from error
-    if not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise InvalidValue(f"{name} has dtype {array.dtype}, expected {dtype}")
+    _check_cast(array, dtype, name)
     if array.shape == shape:
         return array[None], True
     if array.shape[1:] == shape and array.ndim == len(shape) + 1:
