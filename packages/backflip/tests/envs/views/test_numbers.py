@@ -21,13 +21,13 @@ def view(high: list[float]) -> NumbersView:
     return NumbersView(EnvSpec("x", Box(-bound, bound, bound.dtype), Discrete(2), None))
 
 
-def test_numbers_are_divided_by_the_bound_or_the_maximum() -> None:
+def test_bars_are_shares_of_the_bound_or_the_same_for_all_clips() -> None:
     largest = float(np.finfo(np.float32).max)  # a common way to say "no bound"
     obs = np.array([[1, 1, 2, 0], [2, -3, -1, 0]], np.float32)
     after = np.array([[0, 0, 0, 0], [-4, 1, 0, 0]], np.float32)
     both = view([4, np.inf, largest, np.inf]).poses(obs, after, NOTHING)
     poses, values = both[:, 0], both[:, 1]
-    expected = [[0.25, 1 / 3, 1, 0], [0.5, -1, -0.5, 0], [-1, 1 / 3, 0, 0]]
+    expected = [[0.25, 1 / 2, 2 / 3, 0], [0.5, -3 / 4, -1 / 2, 0], [-1, 1 / 2, 0, 0]]
     np.testing.assert_allclose(poses, expected)
     np.testing.assert_array_equal(values, [*obs, after[1]])
 

@@ -31,7 +31,11 @@ STATE_TEXT, SMALL_TEXT = 40, 16
 
 @dataclass(frozen=True)
 class NumbersView:
-    """Poses are the observed numbers: first each divided by its bound, then as they are."""
+    """Poses are the observed numbers: first the length of each bar in [-1, 1], then as they are.
+
+    A full bar stands for the bound of a number. Without a bound, x has a bar of length
+    x / (1 + |x|): it is the same in all clips, so that bars of two clips can be compared.
+    """
 
     spec: EnvSpec
     seconds: float = UNKNOWN_SECONDS
@@ -47,11 +51,11 @@ class NumbersView:
         next_obs: Float[np.ndarray, "n ..."],
         scene: Float[np.ndarray, "..."],
     ) -> Float[np.ndarray, "n+1 2 D"]:
-        """Return the numbers, also divided by their bounds or, if unbounded, the clip's maximum."""
+        """Return the lengths of the bars, and the numbers."""
         del scene
         seen = with_last(obs, next_obs)
         flat = seen.reshape(len(seen), -1).astype(np.float64)
-        return np.stack([flat / _largest(self.spec, flat), flat], 1)
+        return np.stack([_bar_lengths(self.spec, flat), flat], 1)
 
     def draw(self, poses: Float[np.ndarray, "F 2 D"]) -> UInt8[np.ndarray, "F H W 3"]:
         """Return one frame per pose."""
@@ -62,12 +66,11 @@ class NumbersView:
         return np.stack([_frame(layout, *pose) for pose in poses])
 
 
-def _largest(spec: EnvSpec, flat: Float[np.ndarray, "K D"]) -> Float[np.ndarray, " D"]:
-    """Return, for each dimension, the magnitude that a full bar stands for."""
+def _bar_lengths(spec: EnvSpec, flat: Float[np.ndarray, "K D"]) -> Float[np.ndarray, "K D"]:
     box = spec.observation
     bound = np.maximum(np.abs(box.low), np.abs(box.high)).reshape(-1).astype(np.float64)
-    largest = np.where(bound < FAR, bound, np.abs(flat).max(0))
-    return np.where(largest > 0, largest, 1.0)
+    is_bounded = (bound > 0) & (bound < FAR)
+    return flat / np.where(is_bounded, bound, 1.0 + np.abs(flat))
 
 
 class _Layout(NamedTuple):
