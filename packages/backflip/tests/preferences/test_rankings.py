@@ -227,6 +227,25 @@ def test_a_tired_teacher_skips_and_ties_in_sets_too() -> None:
     assert teacher.rate(shown(0.9)[0], rng) == 1.0
 
 
+@pytest.mark.parametrize(("difference", "ties"), [(0.0, True), (1.5, True), (3.0, False)])
+def test_ties_of_ranks_are_those_of_comparisons(difference: float, ties: bool) -> None:
+    """True returns decide whether clips are alike, however noisy their order is."""
+    teacher, rng = SimulatedTeacher(temperature=1.0, tie=2.0), np.random.default_rng(0)
+    clips = shown(difference, 0.0)
+    ranked = [len(set(teacher.rank(clips, rng))) == 1 for _ in range(100)]
+    compared = [teacher.answer(TeacherQuery(*clips), rng) == "tie" for _ in range(100)]
+    assert set(ranked) == set(compared) == {ties}
+
+
+def test_a_mistake_moves_a_clip_by_one_place_at_most() -> None:
+    teacher, rng = SimulatedTeacher(mistake=1.0), np.random.default_rng(0)
+    assert teacher.rank(shown(5.0, 4.0, 3.0, 2.0, 1.0), rng) == [-1, 0, -3, -2, -4]
+    teacher = SimulatedTeacher(mistake=0.5)
+    for _ in range(100):
+        scores = np.array(teacher.rank(shown(5.0, 4.0, 3.0, 2.0, 1.0), rng), float)
+        assert np.abs(-scores - np.arange(5)).max() <= 1
+
+
 @pytest.mark.medium
 @pytest.mark.parametrize("kind", ["rank", "rate", "compare"])
 def test_noise_of_ranks_and_ratings_is_that_of_comparisons(kind: str) -> None:

@@ -94,8 +94,9 @@ class SimulatedTeacher:
         then the other side with probability `mistake`
 
     Several clips are ranked by R + temperature · g, with g from the Gumbel distribution: the order
-    of two clips is then that of a comparison. Neighbours with |d| <= `tie` tie, and neighbours
-    change places with probability `mistake`. The set is skipped if all R < `skip`. A clip is rated
+    of two clips is then that of a comparison. Neighbours with |d| <= `tie` tie. Others change
+    places with probability `mistake`, and a clip moves by one place at most. The set is skipped if
+    all R < `skip`. A clip is rated
     by the same number, rounded to a multiple of `tie`; with probability `mistake` by its negative;
     not at all if R < `skip`.
 
@@ -160,10 +161,12 @@ class SimulatedTeacher:
         if (returns < self.skip).all():
             return [None] * len(clips)
         order = np.argsort(-seen, kind="stable")
-        alike = -np.diff(seen[order]) <= self.tie
+        alike = np.abs(np.diff(returns[order])) <= self.tie
         places = np.concatenate([[0], np.cumsum(~alike)])
+        moved = -1
         for i in np.flatnonzero(slips[1:] & ~alike):
-            order[[i, i + 1]] = order[[i + 1, i]]
+            if i != moved:
+                order[[i, i + 1]], moved = order[[i + 1, i]], i + 1
         scores = np.empty(len(clips))
         scores[order] = -places.astype(float)
         return scores.tolist()
