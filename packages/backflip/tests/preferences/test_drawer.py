@@ -108,6 +108,27 @@ def test_a_film_that_is_drawn_differently_replaces_the_missing_one(tmp_path, dra
     assert again == (drawer.films(dot_clip(40)), drawer.films(dot_clip(60)))
 
 
+def whole_record(x):
+    """A record of one environment whose latest episode is `dot_clip(x)`."""
+    clip = dot_clip(x)
+    obs, action, reward, alive, scene = (
+        part[:, None] for part in (clip.obs, clip.action, clip.reward, clip.alive, clip.scene)
+    )
+    return Transition(obs, action, reward, ~alive, ~alive, obs, alive, (), scene)
+
+
+def test_the_film_of_the_latest_episode_is_replaced_unless_a_query_has_it(tmp_path, drawer, store):
+    asked, after = drawer.latest(whole_record(20)), drawer.latest(whole_record(40))
+    assert not (tmp_path / FILMS / asked.file).exists()
+    ask(store, drawer, 40, 60)
+    drawer.latest(whole_record(80))
+    assert (tmp_path / FILMS / after.file).exists()
+    resumed = Drawer(tmp_path, "dot", {}, Dot().spec)
+    resumed.latest(whole_record(40))
+    resumed.latest(whole_record(100))
+    assert (tmp_path / FILMS / after.file).exists()
+
+
 def test_films_of_answered_queries_are_not_drawn_again(tmp_path, drawer, store):
     query = ask(store, drawer, 40, 60)
     store.add_label(query, "left", "me", 1)

@@ -43,6 +43,7 @@ class Drawer:
         self._folder, self.spec = run_folder / FILMS, spec
         self._env_id, self._env_args = env_id, env_args
         self._latest: Film | None = None
+        self._kept = {path.name for path in self._folder.glob("*.webp")}  # never deleted
 
     @cached_property
     def _view(self) -> View:
@@ -69,10 +70,14 @@ class Drawer:
         """
         movie = self.movie(clip)
         seen = agent_film(self.spec, clip.obs, clip.alive, movie)
-        return {"person": self._write(movie), "agent": self._write(seen)}
+        films: Films = {"person": self._write(movie), "agent": self._write(seen)}
+        self._kept |= {film.file for film in films.values()}
+        return films
 
     def latest(self, record: Transition) -> Film | None:
         """Return a film of the agent's latest env steps in a record; the previous one is deleted.
+
+        It stays if a query has the same film: a clip may be the whole latest episode.
 
         If the record (T', M) has no two consecutive steps of one episode at its end, the previous
         film is returned.
@@ -84,7 +89,7 @@ class Drawer:
         clip = cut(record, window, length)
         shown = self._write(self.movie(clip))
         before, self._latest = self._latest, shown
-        if before is not None and before.file != shown.file:
+        if before is not None and before.file not in {shown.file, *self._kept}:
             remove_file(self._folder, before.file)
         return shown
 
