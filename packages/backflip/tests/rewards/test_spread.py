@@ -9,11 +9,23 @@ from packages.backflip.tests.conformance.reward_model import (
     labelled,
     ready,
     some_batch,
+    some_clip,
 )
 from packages.backflip.tests.rewards.test_conformance import VECTOR
 
 from backflip.core.trees import row_of
 from backflip.rewards.linear.model import LinearRewardModel
+
+
+@pytest.mark.medium
+def test_steps_after_the_end_of_an_episode_change_no_opinion() -> None:
+    model = ready(lambda labels: LinearRewardModel(VECTOR, labels, LENGTH), VECTOR, LABELS, 1)
+    parameters = row_of(fitted(model, [labelled(VECTOR)]), 0)
+    clip = some_clip(VECTOR, np.random.default_rng(0))
+    ended = clip._replace(alive=np.arange(LENGTH) < LENGTH // 2)
+    later = np.where(ended.alive[:, None], clip.obs, clip.obs + 3.0)
+    one, other = (model.opinions(parameters, [x]) for x in (ended, ended._replace(obs=later)))
+    np.testing.assert_allclose(one.spread, other.spread, rtol=1e-5)
 
 
 @pytest.mark.medium

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import jax
@@ -22,10 +23,9 @@ def wait_for(results: Any, meanwhile: Callable[[float], None] = lambda _: None) 
     began, done = time.perf_counter(), threading.Event()
 
     def watch() -> None:
-        try:
+        with suppress(Exception):  # errors are raised where the results are used
             jax.block_until_ready(results)
-        finally:
-            done.set()  # errors are raised where the results are used
+        done.set()
 
     threading.Thread(target=watch, daemon=True).start()
     while not done.wait(INTERVAL):

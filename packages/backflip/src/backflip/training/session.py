@@ -237,8 +237,6 @@ class Session:
             if tenths(done + updates) == kept:
                 return
             kept = tenths(done + updates)
-            if (self.folder / policy_file(kept)).exists():  # a repeated phase has the same bits
-                return
             arrays = flatten(built.driver.algorithm.policy(state))
             if sum(array.nbytes for array in arrays.values()) <= LARGEST_KEPT_POLICY:
                 env_steps = env_steps_after(built.driver.algorithm, done + updates)

@@ -198,7 +198,7 @@ class LinearRewardModel:
         raw, of_members = found @ weights, found @ members.T
         numbers = jax.tree.map(np.asarray, parameters)
         reward = reward_of(numbers, raw)
-        spread = spread_of(numbers, raw, of_members, np.ones_like(raw))
+        spread = spread_of(numbers, raw, of_members, alive.astype(raw.dtype))
         reward, spread = ((x * alive).astype(np.float32) for x in (reward, spread))
         return Opinions(reward, spread, (found * alive[..., None]).sum(1) @ members.T)
 
