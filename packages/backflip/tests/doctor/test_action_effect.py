@@ -40,6 +40,22 @@ def test_actions_that_are_replaced_have_no_effect(name: str) -> None:
 
 
 @pytest.mark.medium
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1"])
+def test_actions_of_other_rows_have_no_effect_on_one_hot_observations(name: str) -> None:
+    """Each cell changes in a few rows, and some states are noisier than others."""
+    (obs, actions, after, *rest), choices = rows_of(name, 1_000, replaced=False)
+    cells = int(max(obs.max(), after.max())) + 1
+    obs, after = (np.eye(cells)[cell.ravel()] for cell in (obs, after))
+    assert action_effect(obs, actions, after, *rest, choices=choices) < 1e-6
+    rng = np.random.default_rng(0)
+    others = [
+        action_effect(obs, rng.permutation(actions), after, *rest, choices=choices)
+        for _ in range(5)
+    ]
+    assert min(others) > 1e-3, "a likelihood ratio has 1e-18 and less"
+
+
+@pytest.mark.medium
 def test_without_an_effect_the_probability_is_that_of_chance() -> None:
     rng = np.random.default_rng(0)
     found = list[float]()

@@ -11,6 +11,8 @@ import numpy as np
 KNOWN = 32  # columns of the observation that y is explained by, at most
 WANTED = 4_096  # columns of the change that may show an effect, at most
 FEWEST = 500  # rows: with fewer, an effect on slippery ice is not seen
+TESTED = 8  # columns y of which a explains most, at most
+MIXTURES = 8
 ROWS_PER_COLUMN = 3  # at least, of (1, s, s², a)
 TINY = 1e-9  # relative
 DEPENDENT = 1e-2  # p-value below which actions depend on the observation
@@ -27,12 +29,14 @@ def action_effect(
 
         y = b₀ᵀ(1, s, s²) + ε,        y = b₁ᵀ(1, s, s², a) + ε
 
-    are fitted. If a has no effect, (n - k - (q + 1) / 2) log(RSS₀ / RSS₁) has about a χ²
-    distribution with q degrees of freedom; k is the number of columns of (1, s, s²), and q of those
-    that a adds (likelihood ratio; Wilks 1938, with the correction of Bartlett 1938). The least of
-    the probabilities of all columns y is multiplied by their number (Bonferroni). If observations
-    are long, s has only the `KNOWN` columns that change most, and y only the `WANTED` columns that
-    change most, and the reward.
+    are compared. With ε what the first leaves over of y, and a what (1, s, s²) leaves over of the
+    actions, in q columns, u = Σ ε a and V = Σ ε² a aᵀ, uᵀ V⁻¹ u has about a χ² distribution with q
+    degrees of freedom if a has no effect, also where ε varies more in some states than in others
+    (score test with the covariance of White 1980). A likelihood ratio does not: on one-hot
+    observations it finds an effect of actions that are ignored. The least of the probabilities of
+    all columns y is multiplied by their number (Bonferroni). If observations are long, s has only
+    the `KNOWN` columns that change most, and y only the `WANTED` columns that change most, the
+    reward and `MIXTURES` sums of all columns.
 
     If a does not depend on s, so that a policy does not act yet, the columns of a times s are added
     to those of a. In a market, for example, what an action earns depends on where the price goes,
@@ -66,8 +70,8 @@ def action_effect(
     order = np.argsort(-change.var(0), kind="stable")
     scaled = _scaled(seen[kept][:, order[:KNOWN]])
     known = _known(scaled)
-    change = change[:, order[:WANTED]]
-    wanted = np.column_stack([change, np.asarray(rewards, np.float64).reshape(-1)[kept]])
+    reward = np.asarray(rewards, np.float64).reshape(-1)[kept]
+    wanted = np.column_stack([reward, _mixtures(change), change[:, order[:WANTED]]])
     acted = _columns(actions, choices)[kept]
     if _is_independent(acted, known):
         # Signs, and actions without their mean: a product must say nothing of s alone, and a few
@@ -80,7 +84,18 @@ def action_effect(
     added = _basis(_without(known, acted), acted)
     if not added.shape[1] or len(known) < ROWS_PER_COLUMN * (known.shape[1] + added.shape[1]):
         return math.nan
-    return _chance(_without(known, wanted), added, wanted, known.shape[1])
+    return _chance(_without(known, wanted), added, wanted)
+
+
+def _mixtures(change: Values) -> Values:
+    """Return sums of all columns, the first weighted by their numbers, the others at random.
+
+    What is seen may be a grid with a few cells that are not 0. Each cell changes too rarely to show
+    an effect of a, and the number of a cell says where it is.
+    """
+    weights = np.random.default_rng(0).normal(size=(change.shape[1], MIXTURES))
+    weights[:, 0] = np.arange(len(weights))
+    return change @ weights
 
 
 def _columns(actions: Any, choices: int) -> Values:
@@ -103,7 +118,7 @@ def _is_independent(acted: Values, known: Values) -> bool:
     if known.shape[1] < 2 or not centred.any():
         return False
     constant = np.full((len(known), 1), len(known) ** -0.5)
-    chance = _chance(centred, _basis(_without(constant, known), known), centred, 1)
+    chance = _chance(centred, _basis(_without(constant, known), known), centred)
     return chance > DEPENDENT  # false for NaN
 
 
@@ -123,16 +138,24 @@ def _without(basis: Values, values: Values) -> Values:
     return values - basis @ (basis.T @ values)
 
 
-def _chance(left_over: Values, acted: Values, wanted: Values, known: int) -> float:
-    rows, added = acted.shape
+def _chance(left_over: Values, acted: Values, wanted: Values) -> float:
+    """Return the p-value of the hypothesis that `acted` explains nothing of what is left over."""
     before = (left_over**2).sum(0)
-    noisy = before > TINY**2 * (wanted**2).sum(0)
-    if not noisy.any():
+    noisy = np.flatnonzero(before > TINY**2 * (wanted**2).sum(0))
+    if not noisy.size:
         return math.nan
-    explained = ((acted.T @ left_over) ** 2).sum(0)
-    rest = np.maximum(before - explained, TINY * before)
-    ratios = (rows - known - (added + 1) / 2) * np.log(before[noisy] / rest[noisy])
-    return min(1.0, len(ratios) * min(_beyond(ratio, added) for ratio in ratios.tolist()))
+    explained = ((acted.T @ left_over[:, noisy]) ** 2).sum(0) / before[noisy]
+    most = noisy[np.argsort(-explained, kind="stable")[:TESTED]]
+    tested = np.union1d(most, noisy[noisy <= MIXTURES])
+    scores = [_score(left_over[:, column], acted) for column in tested]
+    return min(1.0, len(noisy) * min(_beyond(score, acted.shape[1]) for score in scores))
+
+
+def _score(error: Values, acted: Values) -> float:
+    """Return uᵀ V⁻¹ u, with u = Σ ε a and V = Σ ε² a aᵀ over the rows."""
+    each = acted * error[:, None]
+    total = each.sum(0)
+    return float(total @ np.linalg.lstsq(each.T @ each, total, rcond=1e-10)[0])
 
 
 def _beyond(value: float, degrees: int) -> float:
