@@ -686,6 +686,33 @@ def test_means_of_the_last_episodes_are_seen_in_a_log_that_does_not_say_so(episo
     assert 16 <= overlap(means, means.signals[RETURN]) <= 128  # of 100 episodes
 
 
+@pytest.mark.parametrize(("first", "found"), [([0.75, 0.5], False), ([0.75, 0.74], True)])
+def test_a_policy_that_has_learned_until_the_first_row_was_not_decided(first, found):
+    """Rows of every tenth update: what they say of the first one counts."""
+    share = np.r_[first, np.full(len(T) - 2, 0.5)]
+    said = diagnose(log("a2c", entropy=math.log(4) * share, entropy_max=math.log(4)))
+    assert ("PI-ENT-START" in {one.check.id for one in said.findings}) == found
+
+
+@pytest.mark.parametrize(("rise", "found"), [(0.0, True), (100.0, False)])
+def test_a_first_row_of_an_unknown_library_may_be_of_a_policy_that_has_learned(rise, found):
+    noise = np.where(np.arange(len(T)) % 2 == 0, 1.0, -1.0)
+    signals = {"entropy": 0.5, "entropy_max": math.log(4), RETURN: rise * T + noise}
+    of = replace(log("a2c", **signals), library="unknown")
+    assert ("PI-ENT-START" in {one.check.id for one in diagnose(of).findings}) == found
+
+
+@pytest.mark.medium
+def test_a_fall_of_the_values_that_are_left_out_is_no_rise():
+    """The first values are means of too few episodes; those before them are no rise."""
+    rng = np.random.default_rng(6)
+    fallen = np.r_[np.linspace(-1200, -3000, 80), np.full(1420, -3000)]
+    of = rolling(rng.normal(fallen, 250), 200, "unknown")
+    del of.signals["episode_length_mean"]
+    assert overlap(of, of.signals[RETURN])
+    assert "ENV-NOTHING" in {one.check.id for one in diagnose(of).remarks}
+
+
 @pytest.mark.parametrize(("last", "found"), [(500.0, set()), (-500.0, {"ENV-WORSE"})])
 def test_a_rise_to_a_plateau_is_no_noise(last, found):
     """The quiet quarter of the differences is a part of the rise here, not of the plateau."""

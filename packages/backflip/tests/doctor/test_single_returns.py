@@ -163,12 +163,17 @@ def test_returns_of_few_levels_are_neither_lost_nor_worse(tmp_path, kind, episod
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("episodes", [100, 200, 1_000])
-def test_single_returns_that_fall_are_worse(tmp_path, episodes):
+@pytest.mark.parametrize("noise", [1.0, 3.0])
+@pytest.mark.parametrize("episodes", [200, 500, 1_000])
+def test_single_returns_that_change_slowly_are_worse_or_rise(tmp_path, episodes, noise):
+    """Also where single returns vary more than their means change."""
     for seed in range(5):
-        rng, folder = np.random.default_rng(seed), tmp_path / str(seed)
-        returns = rng.normal(np.linspace(10.0, 2.0, episodes), 1.0)
-        lengths = np.full(episodes, 50.0)
-        run = progress(folder, returns, lengths, 20)
-        monitor(run, returns, lengths)
-        assert "ENV-WORSE" in {one.check.id for one in diagnose(read(run)).findings}
+        rng = np.random.default_rng(seed)
+        rising = rng.normal(np.linspace(2.0, 10.0, episodes), noise)
+        for name, returns in (("rises", rising), ("falls", -rising)):
+            run = progress(tmp_path / f"{seed}-{name}", returns, np.full(episodes, 50.0), 20)
+            monitor(run, returns, np.full(episodes, 50.0))
+            found = diagnose(read(run))
+            said = {one.check.id for one in [*found.findings, *found.remarks]}
+            assert ("ENV-WORSE" in said) == (name == "falls")
+            assert ("ENV-NOTHING" in said) == (name == "falls")

@@ -1,5 +1,8 @@
 """Checks of returns and episodes."""
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
 from backflip.doctor.check import Check, Running
@@ -22,11 +25,13 @@ LARGEST_LOSS = 1.2  # larger falls are reported as this share of the rise
 REAL_RISE = 10.0  # a rise is real if it is larger than this many times the noise of the return
 CLEAR_RISE = 5.0  # times the noise of the return; with actions that do nothing, below 2.5
 LATE_SHARE = 0.5  # whether the return rises is judged from this share of the budget on
+SINGLE = 2.0  # standard errors of means of single returns for one unit of noise
 VISIBLE_RISE = 2.0  # below this many times the noise, the return has not risen
 MOST_OF_RISE = 0.5  # evaluations count if the training return has more than this share of its rise
 FEWEST_EVALUATIONS = 5  # fewer evaluations are not judged
 FIRST_EPISODES = 10
 DQN_WARM_UP = 20_000  # env steps during which healthy DQN may return less than random actions
+LOGS_SINGLE = ("cleanrl",)  # this library logs the return of each episode
 LOGS_EPISODES = ("sb3", "cleanrl", "rllib")  # these libraries log every end of an episode
 _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 
@@ -71,9 +76,9 @@ def best_rise(log: Log) -> Running | None:
     """Return the largest rise of the return above its first values, divided by its noise.
 
     The noise is at least the standard error of the difference of two means of a few episodes, since
-    the best of many such means is above the first by chance. Every env step gets the value of the
-    whole log, so that a run that learns late is not judged by its beginning. None if there are
-    fewer than ten values.
+    the best of many such means is above the first by chance. Of single returns, means that rise by
+    `SINGLE` standard errors count as 1. Every env step gets the value of the whole log, so that a
+    run that learns late is not judged by its beginning. None if there are fewer than ten values.
     """
     signal = log.signals["episode_return_mean"]
     found = smoothed(log, signal, 0.05)
@@ -82,7 +87,10 @@ def best_rise(log: Log) -> Running | None:
     width = window_of(log, signal, 0.05)
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
     rise = (found.value - _first(log, signal)) / noise
-    return Running(found.x, np.full(len(rise), np.fmax.reduce(rise)))
+    best = np.fmax.reduce(rise[found.x >= _first_window(log, signal, width)], initial=-np.inf)
+    if _of_equal_counts(log):
+        best = max(best, np.fmax.reduce(_change_of_means(log, signal, max)) / SINGLE)
+    return Running(found.x, np.full(len(rise), best))
 
 
 def rises_clearly(log: Log) -> bool:
@@ -110,25 +118,43 @@ def _worse_than_start(log: Log) -> Running | None:
     noise = max(noise_of(signal, found), error_of_change(log, signal, width))
     start = _first(log, signal)
     below = np.maximum(start - found.value, 0.0) / noise
-    if log.has("episodes") and (log.signals["episodes"].y == 1.0).all():
-        below = np.minimum(below, _means_below_start(log, signal, width))
+    if _of_equal_counts(log):
+        of_means = np.maximum(-_change_of_means(log, signal, min), 0.0)
+        if _are_single(log):  # the best of three says little
+            below = np.minimum(below, of_means)
+        below = np.maximum(below, of_means / SINGLE)
     grown = found.x >= (DQN_WARM_UP if log.algorithm == "dqn" else 0)
     return or_none(after(log, LATE_SHARE, Running(found.x[grown], below[grown])))
 
 
-def _means_below_start(log: Log, signal: Signal, width: int) -> Values:
-    """Return how far means of single returns lie below the first, in standard errors.
+def _are_single(log: Log) -> bool:
+    """Return whether each value is the return of one episode."""
+    if log.library in LOGS_SINGLE:
+        return True
+    return log.has("episodes") and bool((log.signals["episodes"].y == 1.0).all())
 
-        (m_0 - m) / (s √(2 / width)),   s² = half the mean squared difference of neighbours
 
-    Medians of won and lost games jump, and their means do not. m_0 is at most the median of the
-    first `FIRST_EPISODES`: a few lucky episodes are no better policy.
+def _of_equal_counts(log: Log) -> bool:
+    """Return whether returns are single, or means of equally many consecutive episodes."""
+    known = log.has("episodes") and np.ptp(log.signals["episodes"].y) == 0
+    return bool(known) or _are_single(log)
+
+
+def _change_of_means(log: Log, signal: Signal, cautious: Callable[..., float]) -> Values:
+    """Return how far means of a tenth of the single returns lie above the first.
+
+        (m - m_0) / (s √(2 / width)),   s² = half the mean squared difference of neighbours
+
+    Medians of won and lost games jump, and their means do not. m_0 is the mean of the first tenth
+    or the median of the first `FIRST_EPISODES`, chosen by `cautious`, `min` or `max`: a few lucky
+    episodes are no better policy.
     """
+    width = window_of(log, signal, 0.1)
     y = signal.y[np.isfinite(signal.y)]
     error = float(np.sqrt(np.square(np.diff(y)).mean() / width))
     means = smoothed(log, signal, 0.1, np.mean).value
-    first = min(float(y[:width].mean()), float(np.median(y[:FIRST_EPISODES])))
-    return np.maximum(first - means, 0.0) / (error + 1e-9)
+    first = cautious(float(y[:width].mean()), float(np.median(y[:FIRST_EPISODES])))
+    return (means - first) / (error + 1e-9)
 
 
 def _first(log: Log, signal: Signal) -> float:
@@ -139,6 +165,13 @@ def _first(log: Log, signal: Signal) -> float:
     known = signal.y[np.isfinite(signal.y)]
     begin = overlap(log, signal)
     return float(np.median(known[begin : begin + FIRST_VALUES]))
+
+
+def _first_window(log: Log, signal: Signal, width: int) -> float:
+    """Return the env steps at the end of the first window of what `_first` does not leave out."""
+    known = signal.x[np.isfinite(signal.y)]
+    begin = overlap(log, signal)
+    return float(known[min(begin + width, len(known)) - 1]) if begin else -math.inf
 
 
 def _evaluated(log: Log) -> Running | None:
