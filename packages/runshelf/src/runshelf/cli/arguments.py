@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runshelf.store.run import RunInfo
 
 RUN = "a run's id, the beginning or end of its id, its name, its folder, or latest"
+NEGATIVE = re.compile(r"-\.?\d")  # how a negative number begins; no option does
 
 
 @final
@@ -23,8 +24,9 @@ class Parser(argparse.ArgumentParser):
     """An argument parser that raises usage errors as one line instead of printing them."""
 
     def __init__(self, **settings: Any) -> None:
-        """Keep the line breaks of the epilog."""
+        """Keep the line breaks of the epilog, and take `-1e5` for a value."""
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+        self._negative_number_matcher = NEGATIVE  # argparse knows `-1` and `-1.5` only
 
     def error(self, message: str) -> NoReturn:
         """Raise the message as a one-line UsageError."""

@@ -7,15 +7,16 @@ command imports the heavy packages that it needs, so that `--help` and usage err
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import IO, Any, NamedTuple, final
 
-from runshelf.cli.arguments import Parser, integer, listed
+from runshelf.cli.arguments import NEGATIVE, Parser, listed
 from runshelf.cli.recording import split_program
 from runshelf.errors import Interrupted, UsageError, UserFacingError, did_you_mean
 from runshelf.terminal_text import put
@@ -255,9 +256,20 @@ def _check_options(argv: Sequence[str], parser: argparse.ArgumentParser) -> None
     release.
     """
     known = parser._option_string_actions
-    for name in (arg.partition("=")[0] for arg in argv if arg.startswith("-")):
-        if name not in known and integer(name) is None:
+    for name in _option_names(argv):
+        if name not in known:
             options = [option for option in known if option.startswith("--")]
             hint = did_you_mean(name, options, alike=ALIKE)
             hint = hint or f"; try {parser.prog} --help"
             raise UsageError(f"unknown option `{name}` of {parser.prog}{hint}")
+
+
+def _option_names(argv: Sequence[str]) -> Iterator[str]:
+    """Yield the options of a command line: argparse takes the same words for options.
+
+    Negative numbers, `-` for stdin and texts with blanks are values, and so is all after `--`.
+    """
+    for word in itertools.takewhile(lambda word: word != "--", argv):
+        name = word.partition("=")[0]
+        if word.startswith("-") and word != "-" and " " not in name and not NEGATIVE.match(word):
+            yield name
