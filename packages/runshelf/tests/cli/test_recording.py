@@ -2,15 +2,19 @@
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from datetime import datetime, timedelta
 
 import pytest
+from packages.runshelf.tests.index.homes import make_run
 
 from runshelf.cli.command_line import build_parser
 from runshelf.cli.main import PROGRAM, main
 from runshelf.cli.recording import duration, split_program
+from runshelf.index.entry import read_entry
+from runshelf.recorder import budget
 from runshelf.recorder.budget import spent_this_week, week_start
 from runshelf.store.finding import list_runs
 from runshelf.store.home import shared
@@ -93,6 +97,20 @@ def test_sittings_of_a_run():
     ]
     assert periods(events, zero + 107) == [(zero, 10, None), (zero + 100, 7, None)]
     assert periods([{"status": "started", "time": "never"}], zero) == []
+
+
+def test_a_killed_run_costs_nothing_after_its_last_heartbeat(tmp_path, monkeypatch):
+    monkeypatch.setattr(budget, "week_start", lambda: 0.0)
+    started = datetime.now().astimezone() - timedelta(seconds=100)
+    events = [{"status": "started", "time": started.isoformat()}]
+    folder = make_run(tmp_path, 1, events=events, settled=False, cost_per_hour=3600.0)
+    (folder / "heartbeat.json").touch()
+    os.utime(folder / "heartbeat.json", (0, started.timestamp() + 60))
+    (folder / "doctor.json").touch()  # a look at the run changes its folder
+    assert spent_this_week(tmp_path)[0].cost == pytest.approx(60)
+    assert read_entry(folder).row.cost == pytest.approx(60)
+    (folder / "heartbeat.json").unlink()
+    assert (spent_this_week(tmp_path)[0].cost, read_entry(folder).row.cost) == (0, 0)
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import json
 import math
 import os
 import stat
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast, final
@@ -19,8 +18,8 @@ from runshelf.index.grouping import group_of
 from runshelf.index.identity import identity_of, seeds_of, source_of
 from runshelf.index.rows import RunRow
 from runshelf.received_json import finite
-from runshelf.store.liveness import HEARTBEAT
-from runshelf.store.periods import periods
+from runshelf.store.liveness import HEARTBEAT, heartbeat_time
+from runshelf.store.periods import periods_of
 from runshelf.store.run import Run, open_run
 from runshelf.store.state import State, state_of
 from runshelf.store.times import seconds_of
@@ -139,8 +138,7 @@ def read_status(run: Run) -> RunStatus:
     """
     beat = heartbeat_time(run.folder)
     state = state_of(run)
-    until = beat / 1e9 if state.name == "lost" and beat else time.time()
-    found = periods(run.events(), until)
+    found = periods_of(run, state.name)
     rate = finite(run.manifest.get("cost_per_hour"))
     costs = [
         one.seconds / 3600 * rate if one.cost is None and rate is not None else one.cost
@@ -153,14 +151,6 @@ def read_status(run: Run) -> RunStatus:
         sum(known) if known else None,
         beat,
     )
-
-
-def heartbeat_time(folder: Path) -> int:
-    """Return the time of a run's last heartbeat, in nanoseconds; 0 if it has none."""
-    try:
-        return (folder / HEARTBEAT).lstat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def check_files(folder: Path) -> None:

@@ -21,7 +21,6 @@ from runshelf.index.entry import (
     Entry,
     check_files,
     clean,
-    heartbeat_time,
     metrics_stamp,
     read_entry,
 )
@@ -29,6 +28,7 @@ from runshelf.index.identity import content_of
 from runshelf.index.rows import DamagedRow, list_of, to_columns
 from runshelf.store import summary
 from runshelf.store.home import is_beside_runs
+from runshelf.store.liveness import heartbeat_time
 from runshelf.store.results import named_metric, result_metric
 from runshelf.store.run_ids import is_ulid
 from runshelf.store.state import OVER

@@ -14,7 +14,7 @@ from runshelf.store.finding import list_runs
 from runshelf.store.home import BUDGET, old_shared, shared, write_setting
 from runshelf.store.liveness import HEARTBEAT
 from runshelf.store.opening import read_whole
-from runshelf.store.periods import periods
+from runshelf.store.periods import periods_of
 from runshelf.store.run import Run, open_run
 from runshelf.store.state import state_of
 
@@ -79,32 +79,31 @@ def spent_this_week(home: Path, except_run: str | None = None) -> list[Spending]
         home: the home.
         except_run: the id of a run to leave out.
     """
-    start, now = week_start(), time.time()
+    start = week_start()
     found: list[Spending] = []
     for ulid in list_runs(home):
         folder = home / "runs" / ulid
         if ulid == except_run or _last_touched(folder) < start:
             continue
         with suppress(UserFacingError):
-            spending = _spending(open_run(folder), start, now)
+            spending = _spending(open_run(folder), start)
             found += [spending] if spending else []
     return sorted(found, key=lambda spending: -spending.cost)
 
 
-def _spending(run: Run, start: float, now: float) -> Spending | None:
+def _spending(run: Run, start: float) -> Spending | None:
     rate = run.manifest.get("cost_per_hour")
     if not isinstance(rate, int | float) or rate <= 0:
         return None
     state = state_of(run).name
-    until = now if state == "running" else _last_touched(run.folder)
-    found = periods(run.events(), until)
+    found = periods_of(run, state)
     seconds = sum(max(one.begin + one.seconds - max(one.begin, start), 0.0) for one in found)
     name = str(run.manifest.get("name") or "")
     return Spending(run.ulid, name, seconds, seconds / 3600 * rate, state)
 
 
 def _last_touched(folder: Path) -> float:
-    """Return the time of a run's last sign of life."""
+    """Return the time of the last change of a run: a cheap way to leave out old ones."""
     times = [0.0]
     for path in (folder, folder / HEARTBEAT):
         with suppress(OSError):

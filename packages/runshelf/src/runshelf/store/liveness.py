@@ -97,6 +97,14 @@ def read_heartbeat(folder: Path) -> Heartbeat | None:
         return None
 
 
+def heartbeat_time(folder: Path) -> int:
+    """Return the time of a run's last heartbeat, in nanoseconds; 0 if it has none."""
+    try:
+        return (folder / HEARTBEAT).lstat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def _process_of(fields: dict[str, Any]) -> Process:
     """Return the process in the fields of a heartbeat.
 

@@ -1,10 +1,13 @@
 """The periods in which a run was executing. A resumed run has several."""
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, final
 
 from runshelf.received_json import finite
-from runshelf.store.state import OVER
+from runshelf.store.liveness import heartbeat_time
+from runshelf.store.run import Run
+from runshelf.store.state import OVER, StateName
 from runshelf.store.times import seconds_of
 
 
@@ -21,6 +24,18 @@ class Period(NamedTuple):
     begin: float
     seconds: float
     cost: float | None
+
+
+def periods_of(run: Run, state: StateName) -> list[Period]:
+    """Return the periods of a run in a state; a lost run ended with its last heartbeat.
+
+    Later changes of its folder, such as a compaction, are no signs of life.
+
+    Raises:
+        UserFacingError: its events cannot be read.
+    """
+    until = heartbeat_time(run.folder) / 1e9 if state == "lost" else time.time()
+    return periods(run.events(), until)
 
 
 def periods(events: Iterable[Mapping[str, Any]], until: float) -> list[Period]:
