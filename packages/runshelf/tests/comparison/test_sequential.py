@@ -1,5 +1,6 @@
 """A sequential comparison from registration to verdict, with its batches run for real."""
 
+import dataclasses
 import json
 import os
 import pty
@@ -10,14 +11,20 @@ from typing import Any
 
 import pytest
 from packages.runshelf.tests.comparison.homes import METRIC, make_group
+from packages.runshelf.tests.index.homes import make_run as make_row
 
 from runshelf.cli.main import main
 from runshelf.comparison.next_batch import commands_of, start
+from runshelf.comparison.seed_order import in_words, ranges, seed_order
+from runshelf.comparison.seed_values import SeedValue
+from runshelf.comparison.sides import Side
 from runshelf.errors import UsageError
+from runshelf.index.entry import read_entry
+from runshelf.index.rows import RunRow
 from runshelf.registrations.kept import Kept, find, register
 from runshelf.registrations.registration import registration_of, values_of
 from runshelf.store.finding import list_runs
-from runshelf.store.run import open_run
+from runshelf.store.run import RunInfo, create_run, open_run
 
 PROGRAM = """
 import random, sys
@@ -125,6 +132,8 @@ def test_a_command_of_many_seeds_is_called_once(tmp_path: Path) -> None:
     assert commands_of(kept, {"A": [105, 106, 107]}) == [
         ("A", ["echo", "--seeds", "3", "--seed", "105"])
     ]
+    with_gap = commands_of(kept, {"A": [105, 107]})
+    assert [argv[-1] for _, argv in with_gap] == ["105", "107"]
 
 
 @pytest.mark.medium
@@ -142,6 +151,61 @@ def test_no_difference_goes_on_and_stops_after_the_last_look(
     found = answer(tmp_path, capfd, "A", "B")
     assert found["verdict"] == "stop"
     assert any("That does not show that they are equal" in line for line in found["sentences"])
+
+
+@pytest.mark.medium
+def test_a_look_waits_for_a_running_seed_and_never_uses_a_later_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan(tmp_path, metric=METRIC, first_seed=0, failure_value=-5.0, commands={"A": "x {seed}"})
+    make_group(tmp_path, "A", [10.0, 11.0, 12.0])
+    make_group(tmp_path, "A", [13.0, 14.0], first=4)
+    slow = create_run(
+        tmp_path, command="run", config={}, seeds=[3], argv=["x"], env="CartPole-v1",
+        info=RunInfo(group="A"),
+    )  # fmt: skip
+    make_group(tmp_path, "B", [1.0, 2.0, 3.0])
+    found = answer(tmp_path, capfd, "A", "B")
+    assert (found["verdict"], found["looks_done"]) == ("go on", 0)
+    assert (found["running_seeds"], found["next_seeds"]) == ({"A": [3]}, {"B": [3, 4]})
+    assert "look 1 waits for A: seed 3 still runs" in found["sentences"]
+    assert "look 1 waits for B: seeds 3 to 4 have no run" in found["sentences"]
+    make_group(tmp_path, "B", [4.0, 5.0], first=3)
+    assert answer(tmp_path, capfd, "A", "B", "--start")["started"] == 0
+    slow.record("failed")
+    slow.close()
+    found = answer(tmp_path, capfd, "A", "B")
+    # Seed 3 counts as -5, so that the groups overlap; without it, A is better.
+    assert (found["looks_done"], found["undecided"]) == (1, [["A", "B"]])
+    assert found["next_seeds"] == {"A": [6, 7, 8, 9], "B": [5, 6, 7, 8, 9]}
+
+
+def test_runs_of_unknown_seeds_take_the_free_numbers_in_the_order_of_their_start(
+    tmp_path: Path,
+) -> None:
+    def row(number: int, seeds: list[int], state: str = "running") -> RunRow:
+        folder = make_row(tmp_path / "home", number, seeds=seeds)
+        return dataclasses.replace(read_entry(folder).row, state=state)
+
+    def ended(row: RunRow) -> SeedValue:
+        seed = row.seeds[0] if row.seeds else None
+        return SeedValue(row.short, seed, 1.0, 1.0, "", None, row.state, row.folder)
+
+    rows = [row(2, [], "failed"), row(1, []), row(3, [1], "finished"), row(4, [4]), row(5, [9])]
+    done = [ended(one) for one in rows if one.state != "running"]
+    order = seed_order(Side("A", "group", rows), "", done, 0)
+    assert (set(order.ended), order.running) == ({1, 2}, {0, 4, 9})
+    assert order.complete == []
+    assert order.awaited(5) == [0, 3, 4]
+
+
+def test_seeds_in_words_and_in_ranges() -> None:
+    assert [in_words(of) for of in ([3], [3, 4], [1, 5, 6, 7])] == [
+        "seed 3",
+        "seeds 3 to 4",
+        "seeds 1, 5 to 7",
+    ]
+    assert ranges([1, 5, 6]) == [range(1, 2), range(5, 7)]
 
 
 @pytest.mark.medium

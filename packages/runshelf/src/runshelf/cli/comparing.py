@@ -174,15 +174,15 @@ def _sequential(options: argparse.Namespace, sides: "Sequence[Side]", kept: "Kep
     if len(sides) < 2:
         raise UsageError("a sequential test needs at least two groups")
     found = verdict(home(options), kept, sides, allow_tuning=options.allow_tuning_seeds)
-    started = 0
-    if options.start and found.goes_on:
+    started = None
+    if options.start and found.next_seeds:
         commands = commands_of(kept, found.next_seeds)
         _show_verdict(found, sys.stderr)
         started = start(home(options), kept, commands, _say)
         if started < len(commands):
             options.exit_status = 1
-    fields = _verdict_fields(found) | ({"started": started} if options.start else {})
-    return Reported(fields, lambda: _show_end(found, started, options))
+    fields = _verdict_fields(found) | ({"started": started or 0} if options.start else {})
+    return Reported(fields, lambda: _show_end(found, started))
 
 
 def _registration_of(options: argparse.Namespace, sides: "Sequence[Side]") -> "Kept":
@@ -214,6 +214,7 @@ def _verdict_fields(found: "Verdict") -> dict[str, Any]:
         ],
         "undecided": [list(pair) for pair in found.undecided],
         "next_seeds": found.next_seeds,
+        "running_seeds": found.running,
         "sentences": found.sentences,
         "notes": found.notes,
     }
@@ -228,20 +229,15 @@ def _show_verdict(found: "Verdict", file: Any = None) -> None:
         file=file,
     )
     lines = [*found.sentences, *(f"departure: {text}" for text in departures), *found.notes]
-    lines += [f"next: {group}, seeds {_range(seeds)}" for group, seeds in found.next_seeds.items()]
     for line in lines:
         put(f"  {line}", file=file)
 
 
-def _show_end(found: "Verdict", started: int, options: argparse.Namespace) -> None:
-    if not (options.start and found.goes_on):
+def _show_end(found: "Verdict", started: int | None) -> None:
+    if started is None:
         _show_verdict(found)
         return
     put(f"{started} commands ended with success; type the same command again for the next look")
-
-
-def _range(seeds: "Sequence[int]") -> str:
-    return f"{seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else str(seeds[0])
 
 
 def _question(options: argparse.Namespace) -> "Question":

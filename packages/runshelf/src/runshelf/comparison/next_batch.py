@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from runshelf.comparison.seed_order import ranges
 from runshelf.environment import exported
 from runshelf.errors import UsageError
 from runshelf.recorder.command_templates import filled, placeholders, unescaped, words_of
@@ -23,7 +24,7 @@ def commands_of(kept: Kept, seeds: Mapping[str, Sequence[int]]) -> list[tuple[st
     """Return the command lines of the next batch, each with its group.
 
     `{seed}` is filled in for each seed. A command with `{seeds}` runs so many consecutive seeds
-    from `{seed}` on, so it is called once.
+    from `{seed}` on, so it is called once for each range of seeds.
 
     Raises:
         UsageError: a group has no registered command, or its program does not exist.
@@ -39,7 +40,7 @@ def commands_of(kept: Kept, seeds: Mapping[str, Sequence[int]]) -> list[tuple[st
         words = words_of(command, f"the command of `{group}`", "python train.py --seed {seed}")
         check_executable(words, Path.cwd(), os.environ)
         together = "seeds" in placeholders(words)
-        batches = [list(of)] if together else [[seed] for seed in of]
+        batches = ranges(of) if together else [[seed] for seed in of]
         for batch in batches:
             values = {"seed": str(batch[0]), "seeds": str(len(batch))}
             found.append((group, [unescaped(filled(word, values)) for word in words]))

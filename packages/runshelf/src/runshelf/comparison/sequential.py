@@ -10,6 +10,7 @@ from runshelf.comparison.analysis import plan_of
 from runshelf.comparison.fairness import check_tuning, notes_on
 from runshelf.comparison.references import Better
 from runshelf.comparison.registered import Registered, beside_registration
+from runshelf.comparison.seed_order import SeedOrder, in_words, seed_order
 from runshelf.comparison.seed_values import SeedValue, SideValues, values_of
 from runshelf.comparison.sides import Side
 from runshelf.errors import UsageError
@@ -28,6 +29,7 @@ class Verdict(NamedTuple):
         env: the environment; empty without runs.
         state: the decisions, and how many seeds are needed.
         next_seeds: the seeds to run next, by group.
+        running: the seeds that still run and that the next look waits for, by group.
         sentences: the verdict in words.
         notes: what a reader must know about the seeds.
     """
@@ -36,6 +38,7 @@ class Verdict(NamedTuple):
     env: str
     state: SequentialState
     next_seeds: dict[str, list[int]]
+    running: dict[str, list[int]]
     sentences: list[str]
     notes: list[str]
 
@@ -72,16 +75,22 @@ def verdict(home: Path, kept: Kept, sides: Sequence[Side], *, allow_tuning: bool
             f"`{kept.name}` registers one look at {one.n} seeds, no sequential test: register "
             "--looks 2 or more for --sequential"
         )
-    with_runs = [side for side in sides if side.rows]
-    values = values_of(with_runs, one.metric, one.window) if with_runs else []
+    with_ended = [side for side in sides if any(row.state != "running" for row in side.rows)]
+    values = values_of(with_ended, one.metric, one.window) if with_ended else []
     notes = check_tuning(values, allowed=allow_tuning) + notes_on(values, one.metric)
     env = _environment(values)
-    seeds = {side.label: list[SeedValue]() for side in sides}
-    seeds |= {of.side.label: _ordered(of.values.get(env, []), one) for of in values}
-    state = decide(_plan(one), _scores(kept, seeds))
+    ended = {of.side.label: of.values.get(env, []) for of in values}
+    orders = {
+        side.label: seed_order(side, env, ended.get(side.label, []), one.first_seed)
+        for side in sides
+    }
+    complete = {label: order.complete for label, order in orders.items()}
+    state = decide(_plan(one), _scores(kept, complete))
     registered = beside_registration(home, kept.name, values, version=kept.version, sequential=True)
+    next_seeds, running = _awaited(orders, state)
     lines = _sentences(state, one, plan_of(one).better)
-    return Verdict(registered, env, state, _next(seeds, state, one), lines, notes)
+    lines += _waiting(state, next_seeds, running)
+    return Verdict(registered, env, state, next_seeds, running, lines, notes)
 
 
 def _plan(one: Registration) -> SequentialPlan:
@@ -117,21 +126,34 @@ def _environment(values: Sequence[SideValues]) -> str:
     return envs[0] if envs else ""
 
 
-def _ordered(seeds: Sequence[SeedValue], one: Registration) -> list[SeedValue]:
-    """Return the seeds from the first registered one on, in order: the order of the looks."""
-    return [seed for seed in seeds if seed.seed is None or seed.seed >= one.first_seed]
-
-
-def _next(
-    seeds: Mapping[str, Sequence[SeedValue]], state: SequentialState, one: Registration
-) -> dict[str, list[int]]:
-    """Return the seeds that the next look lacks, of the groups that are still tested."""
-    found: dict[str, list[int]] = {}
+def _awaited(
+    orders: Mapping[str, SeedOrder], state: SequentialState
+) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """Return the seeds that the next look lacks, by group: those to start, and those that run."""
+    to_start: dict[str, list[int]] = {}
+    running: dict[str, list[int]] = {}
     for label, lacking in state.needed.items():
-        taken = [seed.seed for seed in seeds[label] if seed.seed is not None]
-        # A run whose seed is unknown has taken one of the numbers.
-        first = max([one.first_seed + len(seeds[label]) - 1, *taken]) + 1
-        found[label] = list(range(first, first + lacking))
+        order = orders[label]
+        for seed in order.awaited(lacking):
+            kind = running if seed in order.running else to_start
+            kind.setdefault(label, []).append(seed)
+    return to_start, running
+
+
+def _waiting(
+    state: SequentialState,
+    next_seeds: Mapping[str, Sequence[int]],
+    running: Mapping[str, Sequence[int]],
+) -> list[str]:
+    """Return for each group which seeds the next look waits for, in words."""
+    found: list[str] = []
+    for label in state.needed:
+        parts: list[str] = []
+        if of := running.get(label):
+            parts.append(f"{in_words(of)} still run{'s' if len(of) == 1 else ''}")
+        if of := next_seeds.get(label):
+            parts.append(f"{in_words(of)} {'has' if len(of) == 1 else 'have'} no run")
+        found.append(f"look {state.looks_done + 1} waits for {label}: {'; '.join(parts)}")
     return found
 
 
