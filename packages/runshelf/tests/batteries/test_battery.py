@@ -41,9 +41,9 @@ def verdicts(capsys, *words, status=0):
     return {row["row"]: row["verdict"] for row in fields["rows"]}
 
 
-def add(capsys, name="toy", program="toy.py", *, seeds=SEEDS):
+def add(capsys, name="toy", program="toy.py", *, seeds=SEEDS, metric="score", more=()):
     command = ("--", sys.executable, program, "{seed}")
-    battery(capsys, "--add", name, "--seeds", seeds, "--metric", "score", *command)
+    battery(capsys, "--add", name, "--seeds", seeds, "--metric", metric, *more, *command)
 
 
 def shift(project, by):
@@ -80,6 +80,16 @@ def test_a_change_makes_a_row_better_and_can_be_accepted(project, capsys):
     assert "toy" not in capsys.readouterr().out
     kept = json.loads((project / "rows" / "toy.json").read_text())
     assert kept["scores"] == [50.0 + seed for seed in range(SEEDS)]
+
+
+@pytest.mark.slow
+def test_a_loss_that_falls_is_better_unless_the_row_says_otherwise(project, capsys):
+    (project / "toy.py").write_text(PROGRAM.replace("score", "loss"))
+    add(capsys, metric="loss", seeds=5)  # Holm counts two rows
+    add(capsys, "up", metric="loss", seeds=5, more=["--maximise"])
+    battery(capsys, "--accept")
+    (project / "toy.py").write_text(PROGRAM.replace("score", "loss").replace("= 0", "= -50"))
+    assert verdicts(capsys, status=1) == {"toy": "better", "up": "worse"}
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from runshelf.batteries.measuring import Measured, with_direction
 from runshelf.batteries.rows import BatteryRow
 from runshelf.batteries.verdicts import judged
 from runshelf.statistics.permutation import permutation_test
@@ -36,6 +37,14 @@ def test_words(scores, word):
 def test_smaller_is_better_if_the_row_says_so():
     assert verdict(replace(ROW, minimise=True), 11.0, 12.0, 13.0, 14.0, 15.0).word == "worse"
     assert verdict(replace(ROW, minimise=True), -11.0, -12.0, -13.0, -14.0, -15.0).word == "better"
+
+
+def test_smaller_is_better_for_a_loss_unless_the_row_says_otherwise():
+    loss = Measured((9.0,), "", 1.0, "loss")
+    assert with_direction(ROW, loss).minimise is True
+    assert with_direction(ROW, loss._replace(metric="score")).minimise is False
+    assert with_direction(replace(ROW, metric="score"), loss).minimise is False
+    assert with_direction(replace(ROW, minimise=False), loss).minimise is False
 
 
 def test_seeds_that_fail_count_as_the_worst_score():

@@ -101,6 +101,27 @@ def test_ranking_by_hand():
     assert [one.configuration for one in low] == [0, 2, 1]
 
 
+@pytest.mark.parametrize(
+    ("minimise", "named", "measured", "best"),
+    [
+        (None, None, "loss", 0),
+        (None, "train/td_error", "train/td_error", 0),
+        (None, None, "score", 1),
+        (False, None, "loss", 1),
+        (True, None, "score", 0),
+    ],
+)
+def test_the_lowest_loss_is_the_best_unless_the_user_says_otherwise(
+    minimise, named, measured, best
+):
+    definition = replace(DEFINITION, minimise=minimise, metric=named)
+    blocks = [
+        result(f"b{number}", number, {1: float(number)})._replace(metric=measured)
+        for number in range(2)
+    ]
+    assert ranked(definition, blocks, "tuning")[0].configuration == best
+
+
 def test_identical_runs_are_named():
     same = [
         result("a", 0, {1: 1.0, 2: 1.0}, digests={1: "x", 2: "x"}),

@@ -8,11 +8,13 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, final
 
 from runshelf.batteries.code_identity import Code
 from runshelf.batteries.rows import BatteryRow
+from runshelf.comparison.analysis import better_direction
 from runshelf.errors import UserFacingError
 from runshelf.sweeps.blocks import ReportPlan, usual_block_seeds
 from runshelf.sweeps.definition import MOST_SEEDS, SWEEP, Definition, Sweep, to_json
@@ -31,11 +33,13 @@ class Measured(NamedTuple):
         scores: one for each seed, NaN for a seed that failed; empty if the command failed.
         failure: why the command failed; empty if it did not.
         seconds: how long its blocks took together.
+        metric: the metric of the scores; empty if the command failed.
     """
 
     scores: tuple[float, ...]
     failure: str
     seconds: float
+    metric: str = ""
 
 
 def cheap_first(rows: Sequence[BatteryRow], seconds: float) -> list[BatteryRow]:
@@ -117,7 +121,7 @@ def _definition(row: BatteryRow, home: Path, code: Code) -> Definition:
         tuning_seed=row.seeds[0] + MOST_SEEDS,
         report_seed=row.seeds[0],
         metric=row.metric,
-        minimise=row.minimise,
+        minimise=bool(row.minimise),  # one configuration has no order
     )
 
 
@@ -137,4 +141,12 @@ def measured(row: BatteryRow, state: State) -> Measured:
         return Measured((), state.done[0].error, state.spent_seconds)
     (standing,) = state.reported()
     scores = tuple(standing.scores[seed] for seed in row.seeds)
-    return Measured(scores, "", state.spent_seconds)
+    metric = next((one.metric for one in state.done if one.metric), "")
+    return Measured(scores, "", state.spent_seconds, metric)
+
+
+def with_direction(row: BatteryRow, found: Measured) -> BatteryRow:
+    """Return a row that says if smaller is better: the usual for its metric if it does not."""
+    if row.minimise is not None:
+        return row
+    return replace(row, minimise=better_direction(row.metric or found.metric) == "lower")

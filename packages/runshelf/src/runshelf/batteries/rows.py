@@ -42,7 +42,7 @@ class BatteryRow:
         scores: the reference, one score for each seed, NaN for a seed that failed; empty if no
             scores were accepted yet.
         metric: the metric that is the score; None for the result of a run.
-        minimise: smaller is better.
+        minimise: whether smaller is better; None for losses and errors only.
         folder: where the command is typed, relative to the root of the code.
         tolerance: differences of means up to this size are taken as none.
         seconds: how long the row took; None if unknown.
@@ -54,7 +54,7 @@ class BatteryRow:
     seeds: tuple[int, ...]
     scores: tuple[float, ...] = ()
     metric: str | None = None
-    minimise: bool = False
+    minimise: bool | None = None
     folder: str = ""
     tolerance: float = 0.0
     seconds: float | None = None
@@ -116,7 +116,7 @@ def add_row(folder: Path, row: BatteryRow) -> None:
         raise UsageError(f"cannot make the folder `{folder}`: {error.strerror}") from error
     fields: dict[str, Any] = {"command": shlex.join(row.command), "seeds": list(row.seeds)}
     fields |= {"metric": row.metric} if row.metric else {}
-    fields |= {"minimise": True} if row.minimise else {}
+    fields |= {} if row.minimise is None else {"minimise": row.minimise}
     _write(folder, row.name, fields)
 
 
@@ -183,7 +183,7 @@ _FIELDS: dict[str, tuple[tuple[type, ...], Any, str]] = {
     "seeds": ((list,), ..., "a list of whole numbers"),
     "scores": ((list,), [], "a list of numbers"),
     "metric": ((str, type(None)), None, "the name of a metric"),
-    "minimise": ((bool,), False, "true or false"),
+    "minimise": ((bool, type(None)), None, "true or false"),
     "folder": ((str,), "", "a folder"),
     "tolerance": ((int, float), 0.0, "a number"),
     "seconds": ((int, float, type(None)), None, "a number"),

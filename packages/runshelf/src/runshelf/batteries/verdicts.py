@@ -100,7 +100,7 @@ def _untested(row: BatteryRow, scores: tuple[float, ...], failure: str) -> Verdi
 def _tested(one: Verdict, found: Difference, p: float, tests: int) -> Verdict:
     change = found.means.value
     if p <= LEVEL and abs(change) > one.row.tolerance:
-        is_better = (change < 0) == one.row.minimise
+        is_better = (change < 0) == bool(one.row.minimise)
         return one._replace(word="better" if is_better else "worse", p=p)
     least = min(smallest_p(len(one.scores), len(one.row.scores)) * tests, 1.0)
     few = least > LEVEL

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from runshelf.cli.arguments import add_command, add_output, home, whole
 from runshelf.cli.command_line import Reported
 from runshelf.cli.recording import duration
-from runshelf.cli.sweeping import add_running, run_sweep, say
+from runshelf.cli.sweeping import add_direction, add_running, run_sweep, say
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.terminal_text import harmless, put
 
@@ -59,7 +59,7 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
     new.add_argument("--seeds", type=whole(1, 1_000_000, 10), metavar="N", help="default: 10")
     new.add_argument("--seed", type=whole(0, 1_999_000_000, 0), metavar="FIRST")
     new.add_argument("--metric", metavar="NAME", help="default: the result of a run")
-    new.add_argument("--minimise", action="store_true", default=None)
+    add_direction(new)
 
 
 def _battery(options: argparse.Namespace) -> "Reported | dict[str, Any] | None":
@@ -86,8 +86,8 @@ def _add(options: argparse.Namespace) -> dict[str, Any]:
         )
     check_template(command, {}, names_seeds=True)
     seeds = tuple(range(first, first + (options.seeds or _SEEDS)))
-    minimise = bool(options.minimise)
-    row = BatteryRow(options.add, command, seeds, metric=options.metric, minimise=minimise)
+    about = {"metric": options.metric, "minimise": options.minimise}
+    row = BatteryRow(options.add, command, seeds, **about)
     add_row(Path(options.folder), row)
     return {"row": row.name, "command": list(command), "seeds": list(seeds)}
 
@@ -119,6 +119,7 @@ def _code(options: argparse.Namespace) -> "Code":
 
 def _one_pass(options: argparse.Namespace) -> Reported:
     from runshelf.batteries.last_pass import keep_pass
+    from runshelf.batteries.measuring import with_direction
     from runshelf.batteries.verdicts import judged
 
     folder = Path(options.folder)
@@ -133,7 +134,8 @@ def _one_pass(options: argparse.Namespace) -> Reported:
     left_out += [row.name for row in rows if row.name not in found]
     scores = {name: one.scores for name, one in found.items() if not one.failure}
     failures = {name: one.failure for name, one in found.items() if one.failure}
-    verdicts = judged(rows, scores, failures)
+    directed = [with_direction(row, found[row.name]) for row in rows if row.name in found]
+    verdicts = judged(directed, scores, failures)
     if options.accept:
         _accept(folder, verdicts, found, code)
     if not options.show:

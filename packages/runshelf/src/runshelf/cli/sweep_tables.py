@@ -10,7 +10,7 @@ from runshelf.formatting import number, plural
 from runshelf.sweeps.blocks import rounds
 from runshelf.sweeps.definition import Definition
 from runshelf.sweeps.driver import progress_of
-from runshelf.sweeps.ranking import Standing, identical_runs
+from runshelf.sweeps.ranking import Standing, identical_runs, is_minimised
 from runshelf.sweeps.space import text_of
 from runshelf.sweeps.state import State
 from runshelf.terminal_text import harmless, put
@@ -39,7 +39,7 @@ def fields_of(state: State, program: str, budgets: Budgets | None = None) -> dic
         "seconds": round(state.spent_seconds, 3),
         "cost": progress.cost,
         "metric": metric_of(state),
-        "minimise": definition.minimise,
+        "minimise": is_minimised(definition, state.done),
         "seeds": {
             "each": definition.seeds,
             "tuning": definition.tuning_seed,
@@ -82,7 +82,8 @@ def print_state(state: State, program: str, budgets: Budgets | None = None) -> N
     metric = metric_of(state) or "metric"
     if standings:
         tuned = f"tuning seeds from {definition.tuning_seed}"
-        put(f"{metric}, {tuned}; mean with its 95 % interval, the best first")
+        order = ", lower is better" if is_minimised(definition, state.done) else ""
+        put(f"{metric}{order}, {tuned}; mean with its 95 % interval, the best first")
         print_standings(definition, standings)
     if reported := state.reported():
         put(f"\n{metric}, report on fresh seeds from {definition.report_seed}")

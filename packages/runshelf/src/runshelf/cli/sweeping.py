@@ -77,10 +77,19 @@ def _add_making(parser: argparse.ArgumentParser) -> None:
     making.add_argument("--tuning-seed", type=whole(0, 1_999_000_000, 1_000_000), metavar="FIRST")
     making.add_argument("--report-seed", type=whole(0, 1_999_000_000, 0), metavar="FIRST")
     making.add_argument("--metric", metavar="NAME", help="default: the result of a run")
-    making.add_argument("--minimise", action="store_true", default=None)
+    add_direction(making)
     making.add_argument("--halving", type=whole(2, 100, 3), metavar="RATE")
     making.add_argument("--budget", type=duration, metavar="TIME")
     add_cost(making)
+
+
+def add_direction(group: Any) -> None:
+    """Add the options that say which scores are better; None for the usual ones of the metric."""
+    one = group.add_mutually_exclusive_group()
+    one.add_argument(
+        "--minimise", action="store_true", default=None, help="smaller is better, as of a loss"
+    )
+    one.add_argument("--maximise", action="store_false", default=None, dest="minimise")
 
 
 def add_running(parser: argparse.ArgumentParser) -> None:
@@ -181,7 +190,7 @@ def _definition(options: argparse.Namespace) -> "Definition":
         tuning_seed=TUNING_SEED if options.tuning_seed is None else options.tuning_seed,
         report_seed=REPORT_SEED if options.report_seed is None else options.report_seed,
         metric=options.metric,
-        minimise=bool(options.minimise),
+        minimise=options.minimise,
         halving=options.halving or 0,
         budget_seconds=options.budget,
         cost_per_hour=options.cost,

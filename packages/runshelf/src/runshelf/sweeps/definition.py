@@ -41,7 +41,7 @@ class Definition:
         tuning_seed: the first seed of tuning; the range has `MOST_SEEDS` seeds.
         report_seed: the first seed of the report.
         metric: the metric that ranks configurations; None for the result of a run.
-        minimise: smaller is better.
+        minimise: whether smaller is better; None for losses and errors only.
         halving: η: after each round only the best 1/η of the configurations get more seeds; 0 for
             no early stopping.
         budget_seconds: no block is started after the blocks took so many seconds together.
@@ -62,7 +62,7 @@ class Definition:
     tuning_seed: int = TUNING_SEED
     report_seed: int = REPORT_SEED
     metric: str | None = None
-    minimise: bool = False
+    minimise: bool | None = None
     halving: int = 0
     budget_seconds: float | None = None
     cost_per_hour: float | None = None

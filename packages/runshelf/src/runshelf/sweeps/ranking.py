@@ -2,12 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
+from runshelf.comparison.analysis import better_direction
 from runshelf.formatting import plural
 from runshelf.statistics.intervals import mean_interval
 from runshelf.sweeps.blocks import Purpose
@@ -51,8 +52,16 @@ class Standing:
         return len(self.scores)
 
 
+def is_minimised(definition: Definition, results: Iterable[BlockResult]) -> bool:
+    """Return whether smaller scores are better: as the user says, else as usual for the metric."""
+    if definition.minimise is not None:
+        return definition.minimise
+    measured = next((one.metric for one in results if one.metric), "")
+    return better_direction(definition.metric or measured) == "lower"
+
+
 def ranked(
-    definition: Definition, results: Iterable[BlockResult], purpose: Purpose
+    definition: Definition, results: Collection[BlockResult], purpose: Purpose
 ) -> list[Standing]:
     """Return the configurations, the best first; one with failed seeds comes after all others.
 
@@ -63,7 +72,7 @@ def ranked(
         if one.purpose == purpose:
             by_number[one.configuration].append(one)
     found = [_standing(number, blocks) for number, blocks in by_number.items()]
-    sign = 1.0 if definition.minimise else -1.0
+    sign = 1.0 if is_minimised(definition, results) else -1.0
 
     def order(one: Standing) -> tuple[float, float, float, int]:
         mean = math.inf if math.isnan(one.mean) else sign * one.mean

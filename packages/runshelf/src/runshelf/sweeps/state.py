@@ -19,7 +19,7 @@ from runshelf.sweeps.blocks import (
     tuning_blocks,
 )
 from runshelf.sweeps.definition import Sweep
-from runshelf.sweeps.ranking import Standing, ranked
+from runshelf.sweeps.ranking import Standing, is_minimised, ranked
 from runshelf.sweeps.results import BlockResult, read_results
 from runshelf.sweeps.searches import Tried
 from runshelf.sweeps.space import Value, Values
@@ -160,7 +160,7 @@ def _read_configuration(sweep: Sweep, path: str) -> dict[str, Value]:
 
 
 def _tried(sweep: Sweep, results: Mapping[str, BlockResult]) -> list[Tried]:
-    sign = -1.0 if sweep.definition.minimise else 1.0
+    sign = -1.0 if is_minimised(sweep.definition, results.values()) else 1.0
     return [
         Tried(one.values, math.nan if one.failed else sign * one.mean)
         for one in ranked(sweep.definition, results.values(), "tuning")
