@@ -10,7 +10,7 @@ import pytest
 from backflip.algorithms.registry import algorithms, entry_of
 from backflip.cli.main import main
 from backflip.cli.sweeping import check_parameters
-from backflip.studies.ablation import ablation_of, change_of
+from backflip.studies.ablation import ablation_of, change_of, failure_value
 from backflip.studies.sensitivity import grid_of, normalised, one_at_a_time, sensitivity
 from backflip.studies.sensitivity_picture import sensitivity_picture
 from backflip.studies.setting_values import defaults_of, off_value, problem_of
@@ -75,11 +75,25 @@ def standing(scores):
 
 
 def test_a_change_is_the_mean_difference_on_the_same_seeds():
-    change = change_of(standing({1: 5.0, 2: 9.0, 3: 1.0}), standing({1: 4.0, 2: 6.0, 4: 0.0}))
+    one, against = standing({1: 5.0, 2: 9.0, 3: 1.0}), standing({1: 4.0, 2: 6.0, 4: 0.0})
+    change = change_of(one, against, math.nan)
     # Differences 1 and 3: mean 2, t(1) · √2 / √2 = 12.7062.
     assert (change.mean, change.seeds) == (2.0, 2)
     assert change.high == pytest.approx(2 + 12.7062)
-    assert change_of(standing({1: math.nan}), standing({1: 1.0})).seeds == 0
+    assert change_of(standing({1: math.nan}), standing({1: 1.0}), math.nan).seeds == 0
+
+
+def test_a_failed_seed_counts_as_the_worst_score_of_the_study():
+    diverges = standing({1: 1.0, 2: math.nan, 3: math.inf, 4: 1.0})
+    steady, bad = standing(dict.fromkeys(range(1, 5), 1.0)), standing({1: -7.0})
+    arms = [diverges, steady, bad]
+    worst = failure_value(arms, higher_is_better=True)
+    assert worst == -7.0
+    assert failure_value(arms, higher_is_better=False) == 1.0
+    # Differences 0, -8, -8 and 0.
+    assert change_of(diverges, steady, worst)[::3] == (-4.0, 4)
+    assert math.isnan(failure_value([steady, bad], higher_is_better=True))
+    assert math.isnan(failure_value([standing({1: math.nan})], higher_is_better=True))
 
 
 def test_normalisation_by_percentiles():

@@ -70,41 +70,56 @@ def _ablate(options: argparse.Namespace) -> Reported:
 
 
 def _ablation_report(state: "State", study: "Ablation") -> Reported:
-    from backflip.studies.ablation import change_of
+    from backflip.studies.ablation import change_of, failure_value
     from runshelf.cli.sweep_tables import fields_of
+    from runshelf.sweeps.ranking import is_minimised
 
     by_number = {one.configuration: one for one in state.standings()}
+    minimised = is_minimised(state.sweep.definition, state.done)
+    failed_as = failure_value(list(by_number.values()), higher_is_better=not minimised)
     rows: list[dict[str, Any]] = []
     for number, arm in enumerate(study.arms):
         one, against = by_number.get(number), by_number.get(arm.against)
         if one is None or against is None:
             continue
-        change = None if number == arm.against else change_of(one, against)
+        change = None if number == arm.against else change_of(one, against, failed_as)
         rows.append(
             {"what": arm.what, "n": one.seeds, "mean": one.mean, "low": one.low, "high": one.high}
-            | {"against": study.arms[arm.against].what}
+            | {"failed": one.failed, "against": study.arms[arm.against].what}
             | {"change": None if change is None else change._asdict()}
         )
     fields = fields_of(state, "backflip") | {"arms": rows, "skipped": list(study.skipped)}
-    return Reported(fields, lambda: _print_ablation(state, rows, study.skipped))
+    fields["failed_as"] = None if math.isnan(failed_as) else failed_as
+    return Reported(fields, lambda: _print_ablation(state, rows, failed_as, study.skipped))
 
 
 def _print_ablation(
-    state: "State", rows: "Sequence[Mapping[str, Any]]", skipped: "Sequence[str]"
+    state: "State",
+    rows: "Sequence[Mapping[str, Any]]",
+    failed_as: float,
+    skipped: "Sequence[str]",
 ) -> None:
     from runshelf.cli.sweep_tables import metric_of
-    from runshelf.cli.tables import print_table
+    from runshelf.cli.tables import plain, print_table
+    from runshelf.formatting import number
 
     put(f"{metric_of(state) or 'metric'}; mean and change with 95 % intervals over the seeds")
     print_table(
         {
             "what": [row["what"] for row in rows],
             "n": [row["n"] for row in rows],
+            "failed": [row["failed"] for row in rows],
             "mean": [_between(row) for row in rows],
             "change": ["" if row["change"] is None else _between(row["change"]) for row in rows],
         },
-        right=("n",),
+        right=("n", "failed"),
     )
+    if not math.isnan(failed_as):
+        worst = plain(number(failed_as))
+        put(
+            f"means are of seeds that did not fail; in a change, a failed seed counts as {worst}, "
+            "the worst score of all seeds here"
+        )
     put("the change is against the run's settings; of `baseline with`, against the baseline")
     tested = sum(row["change"] is not None for row in rows)
     if tested > 1:

@@ -7,10 +7,12 @@ Different components may replace each other: then none is missed when it is off,
 it is on.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from jaxtyping import Float
 
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.registry import entry_of
@@ -19,6 +21,7 @@ from backflip.studies.setting_values import BUDGET, as_value, defaults_of, off_v
 from backflip.training.build import env_args_of, spec_of
 from backflip.training.renamed_settings import current_names
 from runshelf.errors import UsageError
+from runshelf.statistics.failures import count_failures
 from runshelf.statistics.intervals import mean_interval
 from runshelf.store.run import Run
 from runshelf.sweeps.ranking import Standing
@@ -138,17 +141,39 @@ def _pair(name: str, values: Mapping[str, Value]) -> str:
     return as_text({name: values[name]})
 
 
-def change_of(one: Standing, against: Standing) -> Change:
+def failure_value(standings: Sequence[Standing], *, higher_is_better: bool) -> float:
+    """Return what a failed seed counts as: the worst score of all; NaN without failures or scores.
+
+    Otherwise a component that makes seeds fail would be judged by those that it spares.
+    """
+    groups = [_scores(one, list(one.scores)) for one in standings]
+    if not any(np.isfinite(group).any() for group in groups):
+        return math.nan
+    return count_failures(groups, higher_is_better=higher_is_better).value
+
+
+def change_of(one: Standing, against: Standing, failed_as: float) -> Change:
     """Return mean and interval of the differences of two configurations on the same seeds.
 
     The interval is Student's, of the differences seed by seed.
+
+    Args:
+        one: the configuration.
+        against: what it is compared with.
+        failed_as: the score of a failed seed; NaN if none has a score.
     """
     both = [seed for seed in one.scores if seed in against.scores]
-    differences = np.array([one.scores[seed] - against.scores[seed] for seed in both])
-    differences = differences[np.isfinite(differences)]
+    scores = [_scores(side, both) for side in (one, against)]
+    filled = [np.where(np.isfinite(of), of, failed_as) for of in scores]
+    differences = filled[0] - filled[1]
+    differences = differences[np.isfinite(differences)]  # all, unless no seed has a score
     if not len(differences):
         return Change(float("nan"), float("nan"), float("nan"), 0)
     found = mean_interval(differences[:, None])
     return Change(
         float(found.centre[0]), float(found.low[0]), float(found.high[0]), len(differences)
     )
+
+
+def _scores(one: Standing, seeds: Sequence[int]) -> Float[np.ndarray, " seeds"]:
+    return np.array([one.scores[seed] for seed in seeds], float)
