@@ -477,6 +477,27 @@ def test_the_registered_analysis_is_first(tmp_path: Path, compare: Shell) -> Non
 
 
 @pytest.mark.medium
+def test_a_registered_failure_value_is_for_the_registered_metric_only(
+    tmp_path: Path, compare: Shell
+) -> None:
+    register(compare, "--n", "2", "--failure-value", "-1000", "--threshold", "5")
+    carried = registered(tmp_path)
+    for group in ("a group", "b group"):
+        make_group(tmp_path, group, [9.0, 8.0], registered=carried)
+        make_run(tmp_path, group, 7.0, 2, status="failed", registered=carried)
+    window = compare("a group", "b group", "--window", "50")
+    assert window.count("a failure counts as −1000") == 2
+    assert window.count("tests: as registered") == 2
+    other = ("a group", "b group", "--metric", "updates")
+    text = compare(*other)
+    assert "tests: as registered" in text
+    (env,) = compare.json(*other)["exploratory"][0]["environments"]
+    assert env["threshold"] is None
+    assert env["failures_count_as"] > 0
+    assert "any seed here" in text
+
+
+@pytest.mark.medium
 def test_deviations_are_said(tmp_path: Path, compare: Shell) -> None:
     folder = make_run(tmp_path, "a group", 9.0, 0)
     register(compare, "--n", "4")

@@ -195,15 +195,18 @@ def _plans(
 def _changed(plan: Plan, question: Question) -> Plan:
     """Return a plan with what the user asks for."""
     metric = question.metric or plan.metric
-    better = plan.better if metric == plan.metric else better_direction(metric)
+    if metric != plan.metric:  # what is registered about values is about those of its metric
+        better = better_direction(metric)
+        plan = plan._replace(metric=metric, better=better, threshold={}, failure_value=None)
     asked = {
+        "better": question.better,
         "window": question.window,
         "threshold": thresholds(question.threshold) or None,
         "test": question.test,
         "alpha": question.alpha,
     }
     given = {name: value for name, value in asked.items() if value is not None}
-    return plan._replace(metric=metric, better=question.better or better, **given)
+    return plan._replace(**given)
 
 
 def _compare(
@@ -254,7 +257,15 @@ def _environment(
     sides = [_side(label, seeds, floor, threshold, plan) for label, seeds in here.items()]
     pairs = [_pair(one, other, plan) for one, other in _pairs(sides)]
     failed = any(side.failures for side in sides)
-    return EnvironmentResult(env, sides, pairs, floor if failed else None, reference, threshold)
+    return EnvironmentResult(
+        env=env,
+        sides=sides,
+        pairs=pairs,
+        floor=floor if failed else None,
+        floor_is_registered=plan.failure_value is not None,
+        reference=reference,
+        threshold=threshold,
+    )
 
 
 def _floor(seeds: Iterable[SeedValue], plan: Plan) -> float:

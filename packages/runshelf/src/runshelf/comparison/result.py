@@ -24,7 +24,8 @@ class SideResult:
     Attributes:
         label: the label of the side.
         seeds: every seed.
-        counted: the value of each seed that statistics use; a failure has the worst value seen.
+        counted: the value of each seed that statistics use; a failure has the registered value
+            or the worst value seen.
         mean: the mean with its interval.
         median: the median.
         worst: the worst value.
@@ -87,6 +88,7 @@ class EnvironmentResult:
         sides: the sides that have it, in order.
         pairs: the pairs of sides that are compared.
         floor: the value of failures in the statistics; None without failures.
+        floor_is_registered: whether that value is registered; else it is the worst of any seed.
         reference: what normalised scores take as 0 and 1; None if unknown.
         threshold: the value that successes reach; None without one.
     """
@@ -95,6 +97,7 @@ class EnvironmentResult:
     sides: list[SideResult]
     pairs: list[PairResult]
     floor: float | None
+    floor_is_registered: bool
     reference: Reference | None
     threshold: float | None = None
 

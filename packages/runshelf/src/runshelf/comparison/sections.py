@@ -172,17 +172,12 @@ def _environment(result: ComparisonResult, one: EnvironmentResult, kind: str) ->
     if one.floor is not None:
         lines.append(
             f"a failure counts as {number(one.floor)} in means, intervals and tests: "
-            + ("as registered" if _fixes_failures(result) else "the worst value of any seed here")
+            + ("as registered" if one.floor_is_registered else "the worst value of any seed here")
         )
     tables = [_sides(result, one), _seeds(one)]
     corrected = sum(len(env.pairs) for env in result.environments) > 1
     tables += [_pairs(one, corrected=corrected)] if one.pairs else []
     return Section(title, lines, tables, kind)
-
-
-def _fixes_failures(result: ComparisonResult) -> bool:
-    registered = result.registered
-    return registered is not None and registered.kept.registration.failure_value is not None
 
 
 def _sides(result: ComparisonResult, one: EnvironmentResult) -> Table:
