@@ -226,6 +226,24 @@ def test_what_a_sequential_test_refuses(tmp_path: Path, capsys: pytest.CaptureFi
     assert "registers one look" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *[("metric", "x"), ("window", "5"), ("better", "lower"), ("threshold", "1")],
+        *[("test", "welch"), ("alpha", "0.01"), ("low", "E=1"), ("references", "f.json")],
+        *[("csv", "a.csv"), ("latex", "a.tex"), ("markdown", "a.md"), ("html", "a.html")],
+    ],
+)
+def test_a_sequential_test_refuses_what_it_would_ignore(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    plan(tmp_path)
+    argv = ["compare", "--sequential", "--registered", "plan", f"--{option}", value]
+    assert main(argv) == 2
+    assert f"--{option} and --sequential exclude each other" in capsys.readouterr().err
+    assert [*tmp_path.glob("a.*")] == []
+
+
 @pytest.mark.medium
 def test_a_registration_is_asked_in_the_terminal(tmp_path: Path) -> None:
     leader, follower = pty.openpty()

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 SIDE = "a group, a filter as for `runs`, a run, or a folder or file of logs"
 _ENDINGS = {"csv": ".csv", "latex": ".tex", "markdown": ".md", "html": ".html"}
+# Not of a sequential test: it follows its registration, and its answer is a few lines.
+_FIXED_ONLY = (
+    *("metric", "window", "better", "threshold", "low", "high", "references", "test", "alpha"),
+    *_ENDINGS,
+)
 
 
 def add(commands: Any) -> None:
@@ -128,6 +133,8 @@ def _compare(options: argparse.Namespace) -> Reported:
     files = _files(options)
     if options.start and not options.sequential:
         raise UsageError("--start needs --sequential")
+    if options.sequential:
+        _check_sequential(options)
     names = options.names or _registered_groups(options)
     if not names:
         raise UsageError("name the groups: runshelf compare A B; runshelf runs --groups lists them")
@@ -140,6 +147,16 @@ def _compare(options: argparse.Namespace) -> Reported:
         if options.sequential:
             return _sequential(options, sides, _registration_of(options, sides))
         return _fixed(options, sides, files)
+
+
+def _check_sequential(options: argparse.Namespace) -> None:
+    """Refuse options that a sequential test would ignore."""
+    for name in _FIXED_ONLY:
+        if getattr(options, name) not in (None, []):
+            raise UsageError(
+                f"--{name} and --sequential exclude each other: a sequential test follows its "
+                "registration and writes no files; leave one of them out"
+            )
 
 
 def _registered_groups(options: argparse.Namespace) -> list[str]:
