@@ -20,6 +20,7 @@ from packages.runshelf.tests.comparison.homes import (
 from packages.runshelf.tests.interop.wandb_writer import wandb_file
 
 from runshelf.cli.main import main
+from runshelf.comparison.document import csv_text
 from runshelf.registrations.kept import find
 
 
@@ -395,6 +396,14 @@ def test_references_of_lower_is_better_have_the_higher_number_at_0(
     # The known references are of returns, of which higher ones are better.
     made = compare.json("a group", "b group")
     assert made["environments"][0]["reference"] is None
+
+
+def test_a_list_of_numbers_in_csv_has_no_quote_and_a_formula_has() -> None:
+    numbers = ["-150.5 -151.5", "-1e+05 nan -inf", "-3"]
+    formulas = ["-1+cmd", "=1 2", "-1 =A1", "-1\n-2", "-", "@x", "- 1"]
+    text = csv_text(("cell",), [[one] for one in (*numbers, *formulas)])
+    cells = [row["cell"] for row in csv.DictReader(io.StringIO(text))]
+    assert cells == [*numbers, *(f"'{one}" for one in formulas)]
 
 
 @pytest.mark.medium

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, final
@@ -24,6 +25,9 @@ _LATEX = {
     "–": "--",
     "…": r"\ldots{}",
 }
+
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d+)?(e[+-]?\d+)?|inf|nan)")
 
 
 @final
@@ -146,7 +150,10 @@ def _latex(text: str) -> str:
 
 
 def _csv(cell: object) -> object:
-    """Return a cell; a text that begins like a formula gets a quote before it."""
-    if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{cell}"
-    return cell
+    """Return a cell; a text that begins like a formula gets a quote before it.
+
+    A list of numbers does not: programs read it, and a spreadsheet can do nothing but add it up.
+    """
+    if not isinstance(cell, str) or cell[:1] not in ("=", "+", "-", "@", "\t", "\r"):
+        return cell
+    return cell if all(map(_NUMBER.fullmatch, cell.split(" "))) else f"'{cell}"
