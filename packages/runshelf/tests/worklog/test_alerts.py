@@ -378,6 +378,41 @@ def test_a_way_that_fails_is_tried_again_and_given_up(tmp_path: Path) -> None:
     assert tries[0] == tries[1] == tries[2]
 
 
+def test_what_a_channel_could_not_send_outlives_the_process(tmp_path: Path) -> None:
+    first = done(tmp_path, points=3).name
+    tries: list[list[str]] = []
+
+    def send(lines: object) -> None:
+        tries.append(list(lines))  # type: ignore[call-overload]
+        if len(tries) in (1, 3, 4, 5):
+            raise NotSent("no")
+
+    def next_process() -> Look:
+        others = Channel("test", lambda lines: None, key="other")
+        watch = watch_of(tmp_path, "end", channels=[Channel("test", send, key="a"), others])
+        return look(tmp_path, watch)
+
+    assert next_process().problems == ["not sent by test: no"]
+    again = next_process()
+    assert (again.new, again.problems) == ([], [])
+    assert [first[-8:] in text for (text,) in tries] == [True, True]
+    assert next_process() == Look([], 0, [], is_over=False)
+    assert len(tries) == 2, "sent once"
+    done(tmp_path, points=3)
+    found = [next_process().problems for _ in range(4)]
+    assert [len(problems) for problems in found] == [1, 1, 1, 0]
+    assert found[2] == ["not sent by test: no; gave up"]
+
+
+def test_channels_of_one_name_have_different_keys_without_their_address() -> None:
+    one, two = (channel_of(f"https://example.org/T0KEN-{n}", {}) for n in (1, 2))
+    assert one
+    assert two
+    assert one.name == two.name
+    assert one.key != two.key
+    assert "T0KEN" not in one.key
+
+
 # --- following ---
 
 

@@ -4,6 +4,7 @@ Nothing here runs in the process of a run, and each channel has a time limit. Pa
 environment variables. No message of an error has an address with a secret in it.
 """
 
+import hashlib
 import http.client
 import json
 import os
@@ -43,10 +44,12 @@ class Channel(NamedTuple):
     Attributes:
         name: what messages call it; never a secret.
         send: sends lines of text; raises an exception if that fails.
+        key: what tells it from channels of the same name: a digest of its text.
     """
 
     name: str
     send: Callable[[Sequence[str]], None]
+    key: str = ""
 
 
 def channel_of(text: str, environ: Mapping[str, str]) -> Channel | None:
@@ -55,6 +58,12 @@ def channel_of(text: str, environ: Mapping[str, str]) -> Channel | None:
     Raises:
         UsageError: the text names no channel, or what the channel needs is missing.
     """
+    found = _channel_of(text, environ)
+    # An address can be a secret, so that its digest is written down in place of it.
+    return found and found._replace(key=hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+def _channel_of(text: str, environ: Mapping[str, str]) -> Channel | None:
     if text == "terminal":
         return None
     if text == "desktop":

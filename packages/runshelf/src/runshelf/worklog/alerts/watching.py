@@ -13,10 +13,16 @@ from runshelf.formatting import cut
 from runshelf.index.rows import RunRow
 from runshelf.index.run_index import Index
 from runshelf.snapshot.secrets import find_secrets
-from runshelf.store.home import ALERTS, make_shared_file, shared
-from runshelf.store.records import LinesWriter, read_lines
 from runshelf.terminal_text import harmless
 from runshelf.worklog.alerts.channels import Channel, NotSent, channel_of, send
+from runshelf.worklog.alerts.history import (
+    LONGEST,
+    Entry,
+    History,
+    Unsent,
+    add_to_history,
+    read_history,
+)
 from runshelf.worklog.alerts.rules import (
     OF_LOGS,
     USUAL,
@@ -32,7 +38,6 @@ from runshelf.worklog.decisions import facts_of
 PAUSE = 10.0  # seconds between two looks
 MOST_TRIES = 3
 RECENT = 86_400.0  # seconds; runs that ended earlier are no longer told of
-_LONGEST = 600  # characters of an alert
 _MOST_RUNS = 1_000
 _QUIET = re.compile(r"(\d{1,2}):(\d\d)-(\d{1,2}):(\d\d)")
 
@@ -97,8 +102,7 @@ class Watch:
     ) -> None:
         self._home, self._rules, self._runs, self._logs = home, rules, runs, logs
         self._quiet, self._about_budget = quiet, about_budget
-        self._waiting: list[tuple[Channel, list[Alert]]] = [(one, []) for one in channels]
-        self._tries = [0] * len(channels)
+        self._channels = channels
 
     def look(self, index: Index, now: float | None = None) -> Look:
         """Look once, and send what is new.
@@ -110,7 +114,8 @@ class Watch:
         rows = self._rows(index, now)
         subjects = [seen_of_run(row) for row in rows]
         subjects += [seen for logs in self._logs for seen in logs.look()]
-        told, held = _recorded(self._home)
+        history = read_history(self._home)
+        told, held = history.told, history.held
         found = alerts_of(self._rules, subjects)
         if self._about_budget:
             found += budget_alerts(facts_of(self._home, index))
@@ -118,12 +123,12 @@ class Watch:
         is_running = any(row.state == "running" for row in rows)
         has_ended = bool(self._runs) and not self._logs and not is_running
         if self._quiet and self._quiet.holds(now):
-            _record(self._home, [*fresh.values()], "held")
+            add_to_history(self._home, [Entry(alert, "held") for alert in fresh.values()])
             return Look([], len(held) + len(fresh), [], has_ended)
         new = [*held.values(), *fresh.values()]
-        problems = self._send(new)
-        _record(self._home, new, "told")
-        is_sent = not any(waiting for _, waiting in self._waiting)
+        sent, problems = self._send(new, history)
+        add_to_history(self._home, [*(Entry(alert, "told") for alert in new), *sent])
+        is_sent = all(entry.how != "unsent" for entry in sent)
         return Look(new, 0, problems, has_ended and is_sent)
 
     def _rows(self, index: Index, now: float) -> list[RunRow]:
@@ -132,24 +137,34 @@ class Watch:
         rows = index.runs(limit=_MOST_RUNS).rows
         return [row for row in rows if row.state == "running" or _ended(row) > now - RECENT]
 
-    def _send(self, new: Sequence[Alert]) -> list[str]:
-        """Send alerts by all channels; a channel that fails is tried again at the next looks."""
+    def _send(self, new: Sequence[Alert], history: History) -> tuple[list[Entry], list[str]]:
+        """Send alerts by all channels; return what happened to them, and the problems.
+
+        A channel that fails is tried again at the next looks, also of another process.
+        """
+        entries: list[Entry] = []
         problems: list[str] = []
-        for number, (channel, waiting) in enumerate(self._waiting):
-            waiting += new
+        for channel in self._channels:
+            key = channel.key or channel.name
+            before = list(history.unsent.get(key, {}).values())
+            waiting = before + [Unsent(alert, 0) for alert in new]
             if not waiting:
                 continue
             try:
-                send(channel, [alert.text for alert in waiting])
+                send(channel, [one.alert.text for one in waiting])
             except NotSent as error:
-                self._tries[number] += 1
-                gives_up = self._tries[number] >= MOST_TRIES
+                tried = [_tried(one, key) for one in waiting]
+                gives_up = any(entry.how == "gave up" for entry in tried)
                 problems.append(f"not sent by {error}" + ("; gave up" if gives_up else ""))
-                if not gives_up:
-                    continue
-            self._tries[number] = 0
-            waiting.clear()
-        return problems
+                entries += tried
+            else:
+                entries += [Entry(one.alert, "sent", key) for one in before]
+        return entries, problems
+
+
+def _tried(one: Unsent, channel: str) -> Entry:
+    """Return what happened to an alert that a channel could not send once more."""
+    return Entry(one.alert, "gave up" if one.tries + 1 >= MOST_TRIES else "unsent", channel)
 
 
 def watch_of(
@@ -247,25 +262,4 @@ def _ended(row: RunRow) -> float:
 def _clean(alert: Alert) -> Alert:
     """Return an alert without control characters and without secrets of this process."""
     masked = find_secrets([], dict(os.environ)).mask(alert.text)
-    return alert._replace(text=cut(harmless(" ".join(masked.split())), _LONGEST))
-
-
-def _recorded(home: Path) -> tuple[set[str], dict[str, Alert]]:
-    """Return the keys of the alerts that were told, and those that are held."""
-    told, held = set[str](), dict[str, Alert]()
-    for record in read_lines(shared(home, ALERTS)).records:
-        key, text, run = (str(record.get(name, "")) for name in ("key", "text", "run"))
-        if record.get("how") == "told":
-            told.add(key)
-            held.pop(key, None)
-        elif record.get("how") == "held" and key not in told:
-            held[key] = Alert(key, cut(harmless(text), _LONGEST), run, 0.0)
-    return told, held
-
-
-def _record(home: Path, alerts: Sequence[Alert], how: str) -> None:
-    if alerts:
-        with LinesWriter(make_shared_file(home, ALERTS)) as file:
-            for alert in alerts:
-                file.write(alert._asdict() | {"how": how})
-            file.sync()
+    return alert._replace(text=cut(harmless(" ".join(masked.split())), LONGEST))
