@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from runshelf.batteries.code_identity import Code
+from runshelf.batteries.last_pass import keep_pass, last_passes
 from runshelf.batteries.rows import read_rows
 from runshelf.cli.main import main
 
@@ -67,6 +69,21 @@ def test_a_change_makes_a_row_worse_and_now_says_so(project, capsys):
     assert "-50 (" in said
     assert main(["now"]) == 0
     assert "toy (worse)" in capsys.readouterr().out
+
+
+def test_now_forgets_rows_that_were_renamed_or_removed(project, capsys):
+    for name in ("one", "two"):
+        add(capsys, name)
+    code = Code(project, "digest", "")
+    keep_pass(project, project / "rows", code, {"one": "worse", "two": "failed"})
+    (project / "rows" / "one.json").rename(project / "rows" / "uno.json")
+    assert main(["now"]) == 0
+    said = capsys.readouterr().out
+    assert "two (failed)" in said
+    assert "one (worse)" not in said
+    keep_pass(project, project / "rows", code, {"uno": "same", "two": "same"})
+    (kept,) = last_passes(project)
+    assert kept.words == {"uno": "same", "two": "same"}
 
 
 @pytest.mark.slow

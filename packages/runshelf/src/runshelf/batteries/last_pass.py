@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from runshelf.batteries.code_identity import Code
+from runshelf.batteries.rows import row_names
 from runshelf.received_json import parse_record
 from runshelf.store.home import make_shared, shared
 from runshelf.store.opening import read_whole
@@ -56,4 +57,11 @@ def last_passes(home: Path) -> Iterable[LastPass]:
             fields = parse_record(read_whole(folder, path.name) or b"")
             words = {str(name): str(word) for name, word in dict(fields["words"]).items()}
             created = float(fields["created"])
-            yield LastPass(str(fields["battery"]), str(fields["commit"]), created, words)
+            yield _of_rows(str(fields["battery"]), str(fields["commit"]), created, words)
+
+
+def _of_rows(battery: str, commit: str, created: float, words: Mapping[str, str]) -> LastPass:
+    """Return a pass without rows that were renamed or removed: no later pass could judge them."""
+    names = row_names(Path(battery))
+    there = {name: word for name, word in words.items() if name in names}
+    return LastPass(battery, commit, created, there)

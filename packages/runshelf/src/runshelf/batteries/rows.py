@@ -86,12 +86,17 @@ def read_rows(folder: Path) -> list[BatteryRow]:
             f"there is no battery in `{folder}`: it must be a folder with one JSON file for each "
             "row; make one with --add NAME -- python train.py --seed {seed}"
         )
-    names = sorted(path.stem for path in folder.glob(f"*{ENDING}"))
+    names = row_names(folder)
     if not names:
         raise UsageError(
             f"`{folder}` has no rows; add one: --add NAME -- python train.py --seed {{seed}}"
         )
     return [_row_of(folder, name, _fields_of(folder, name)) for name in names]
+
+
+def row_names(folder: Path) -> list[str]:
+    """Return the names of the rows of a battery, in order; none if the folder is gone."""
+    return sorted(path.stem for path in folder.glob(f"*{ENDING}"))
 
 
 def add_row(folder: Path, row: BatteryRow) -> None:
