@@ -108,12 +108,26 @@ def test_damaged_records_are_left_out(tmp_path: Path, line: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "share"),
-    [("30%", 0.3), ("30 %", 0.3), ("0.3", 0.3), ("30", 0.3), ("1", 1.0), ("0", 0)],
+    [
+        ("30%", 0.3),
+        ("30 %", 0.3),
+        ("0.3", 0.3),
+        (".3", 0.3),
+        ("30", 0.3),
+        ("1", 1.0),
+        ("0", 0),
+    ],
 )
 def test_a_probability_as_people_type_it(text: str, share: float) -> None:
     assert share_of(text) == pytest.approx(share)
     for between in ("=", " ", ": ", ", "):
         assert risk_of(f"lr 3e-4 too high{between}{text}") == ("lr 3e-4 too high", share_of(text))
+
+
+@pytest.mark.parametrize("text", ["x=-5%", "lr 1e-1", "x3", "x=", "=30%", "30%", "x -.5", "x=1."])
+def test_a_risk_without_a_clear_probability_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="has no probability at its end"):
+        risk_of(text)
 
 
 @pytest.mark.parametrize("text", ["", "high", "101%", "-5%", "1e3", "%"])

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     Outcome = dict[str, Any] | None
 
-_SHARE = re.compile(r"(?P<text>.*?)[\s=:,]*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>%?)\s*", re.S)
+_SHARE = re.compile(r"(?P<number>\d+(?:\.\d+)?|\.\d+)\s*(?P<unit>%?)", re.ASCII)
+# What is before the number must be a separator: `1e-1`, `-5%` and `v2` are no probabilities.
+_RISK = re.compile(rf"(?P<text>.*[^\s=:,])[\s=:,]+(?P<share>{_SHARE.pattern})", re.S | re.ASCII)
 OUTCOMES = ("worked", "failed")
 
 
@@ -159,7 +161,7 @@ def share_of(text: str) -> float:
         UsageError: the text is not a probability.
     """
     found = _SHARE.fullmatch(text.strip())
-    if not found or found["text"]:
+    if not found:
         raise UsageError(f"`{text[:60]}` is not a probability; try 30%")
     number = float(found["number"])
     share = number / 100 if found["unit"] or number > 1 else number
@@ -176,10 +178,10 @@ def risk_of(text: str) -> "Risk":
     """
     from runshelf.worklog.premortems import Risk
 
-    found = _SHARE.fullmatch(text.strip())
-    if not found or not found["text"].strip():
+    found = _RISK.fullmatch(text.strip())
+    if not found:
         raise UsageError(f"`{text[:60]}` has no probability at its end, or no text; add =30%")
-    return Risk(found["text"].strip(), share_of(found["number"] + found["unit"]))
+    return Risk(found["text"], share_of(found["share"]))
 
 
 def _after(options: argparse.Namespace, run: "Run") -> "Outcome":
