@@ -20,6 +20,7 @@ from packages.runshelf.tests.comparison.homes import (
 from packages.runshelf.tests.interop.wandb_writer import wandb_file
 
 from runshelf.cli.main import main
+from runshelf.comparison.across import _thresholds
 from runshelf.comparison.document import csv_text
 from runshelf.registrations.kept import find
 
@@ -396,6 +397,18 @@ def test_references_of_lower_is_better_have_the_higher_number_at_0(
     # The known references are of returns, of which higher ones are better.
     made = compare.json("a group", "b group")
     assert made["environments"][0]["reference"] is None
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "first", "last"),
+    [(0.2, 0.9, 0.0, 1.0), (-2.5, 1.3, -3.0, 1.5), (-500.0, 1.0, -25.0, 1.0), (-1e9, 1e9, -25, 25)],
+)
+def test_a_profile_has_the_scores_from_0_to_1_whatever_the_range(
+    least: float, most: float, first: float, last: float
+) -> None:
+    scores = _thresholds(least, most)
+    assert (scores[0], scores[-1]) == (first, last)
+    assert {0.0, 0.5, 1.0} <= set(scores)
 
 
 def test_a_list_of_numbers_in_csv_has_no_quote_and_a_formula_has() -> None:

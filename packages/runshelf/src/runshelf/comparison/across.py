@@ -13,6 +13,7 @@ from runshelf.statistics.scores import Scores
 MOST_FOR_ALL_PAIRS = 10
 SCORES_PER_UNIT = 40
 _MOST_SCORES = 2_000
+_LOWEST = -_MOST_SCORES // SCORES_PER_UNIT // 2  # so that 0 to 1 is always among the scores
 
 
 def across(found: Sequence[EnvironmentResult]) -> AcrossResult | None:
@@ -45,8 +46,12 @@ def across(found: Sequence[EnvironmentResult]) -> AcrossResult | None:
 
 
 def _thresholds(least: float, most: float) -> np.ndarray:
-    """Return scores from 0, or below it, to 1, or above it, in fortieths."""
-    first, last = np.floor(min(0.0, least)), np.ceil(4 * max(1.0, most)) / 4
+    """Return scores from 0, or below it, to 1, or above it, in fortieths.
+
+    Of a wide range, only the part around 0 to 1 is there: a single run can have a score of -500.
+    """
+    first = max(np.floor(min(0.0, least)), _LOWEST)
+    last = np.ceil(4 * max(1.0, most)) / 4
     many = min(round(SCORES_PER_UNIT * (last - first)), _MOST_SCORES)
     return first + np.arange(many + 1) / SCORES_PER_UNIT
 
