@@ -368,6 +368,9 @@ def test_errors_name_the_unknown_key_or_wrong_value(index: Index, filter: str, s
     ("filter", "count"),
     [
         ("created=2026-11-21", 6),
+        ("created=20261121", 6),
+        ("created>20261121", 0),
+        ("created=2026-W47-6", 6),
         ("created!=2026-11-21", 0),
         ("created>2026-11-21", 0),
         ("created>=2026-11-21", 6),

@@ -6,9 +6,8 @@ Every condition is true or false, never NULL, so that NOT inverts it.
 
 import contextlib
 import math
-import re
 import sqlite3
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple, final
 
 from runshelf.errors import UsageError, did_you_mean
@@ -62,7 +61,6 @@ _ALIASES = {"tags": "tag", "seeds": "seed", "run": "id", "ulid": "id"}
 # Ids of runs, which are equal to their short form.
 _IDS = ("r.ulid", "r.parent")
 _UNITS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOST_SUGGESTIONS_COMPARED = 2_000
 
 
@@ -199,7 +197,7 @@ def _moment_condition(field: Field, term: Term) -> Sql:
     try:
         moment = datetime.fromisoformat(term.value)
         first = last = moment.timestamp()
-        if _DAY.fullmatch(term.value):
+        if _is_day(term.value):
             last = math.nextafter((moment + timedelta(days=1)).timestamp(), -math.inf)
     except (ValueError, OverflowError, OSError) as error:
         raise _unsuitable(term, "a time", example) from error
@@ -208,6 +206,15 @@ def _moment_condition(field: Field, term: Term) -> Sql:
         return Sql(f"{field.column} {negation}BETWEEN ? AND ?", (first, last))
     bound = last if term.operator in ("<=", ">") else first
     return Sql(f"{field.column} {term.operator} ?", (bound,))
+
+
+def _is_day(text: str) -> bool:
+    """Return whether a moment has no time of day, as `2026-11-21` and `20261121`."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _setting_condition(field: Field, term: Term) -> Sql:
