@@ -105,6 +105,11 @@ def test_normalisation_by_percentiles():
     assert gamma[2][0] == gamma[2][1]
 
 
+def test_a_grid_that_is_too_large_is_refused():
+    with pytest.raises(UsageError, match="4,000,000 settings, the limit is 1,000,000"):
+        grid_of({"a": range(2000), "b": range(2000)})
+
+
 def test_sensitivity_the_slow_way():
     rng = np.random.default_rng(0)
     settings = grid_of({"a": [1, 2, 3], "b": [1, 2], "c": [1, 2]})

@@ -1,6 +1,7 @@
 """The command `battery`: real programs, changes of their code, kill -9, and bad input."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from runshelf.batteries.code_identity import Code
 from runshelf.batteries.last_pass import keep_pass, last_passes
-from runshelf.batteries.rows import read_rows
+from runshelf.batteries.rows import accept, read_rows
 from runshelf.cli.main import main
 
 PROGRAM = """
@@ -69,6 +70,16 @@ def test_a_change_makes_a_row_worse_and_now_says_so(project, capsys):
     assert "-50 (" in said
     assert main(["now"]) == 0
     assert "toy (worse)" in capsys.readouterr().out
+
+
+def test_an_infinite_score_is_accepted_as_a_failure(project, capsys):
+    add(capsys, seeds=3)
+    (row,) = read_rows(project / "rows")
+    accept(project / "rows", row, (1.0, math.inf, math.nan), {})
+    (row,) = read_rows(project / "rows")
+    assert [math.isnan(score) for score in row.scores] == [False, True, True]
+    assert row.has_scores((1.0, math.inf, -math.inf))
+    assert not row.has_scores((1.0, 2.0, math.nan))
 
 
 def test_now_forgets_rows_that_were_renamed_or_removed(project, capsys):

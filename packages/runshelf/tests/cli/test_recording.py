@@ -29,10 +29,19 @@ def test_durations(text, seconds):
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "1w", "h", "1e3"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "-1", "1w", "h", "1e3", "9" * 400, "9" * 305 + "d", "0.0"]
+)
 def test_invalid_durations(text):
     with pytest.raises(argparse.ArgumentTypeError, match="try 90s"):
         duration(text)
+
+
+@pytest.mark.parametrize("option", ["--cost", "--weekly"])
+def test_a_number_that_is_infinite_for_a_float_is_refused(option, capsys):
+    command = ["budget"] if option == "--weekly" else ["run"]
+    assert main([*command, option, "9" * 400]) == 2
+    assert f"`{option}` must be a" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

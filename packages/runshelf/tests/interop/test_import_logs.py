@@ -12,10 +12,11 @@ from PIL import Image
 
 from runshelf.cli.main import main
 from runshelf.errors import DamagedFile, UsageError
-from runshelf.interop import import_logs, log_folders
+from runshelf.interop import csv_files, import_logs, log_folders
 from runshelf.interop.event_files import scalar_event, version_event
 from runshelf.interop.import_logs import import_path
 from runshelf.interop.import_tables import import_tables
+from runshelf.interop.log_survey import _parse
 from runshelf.interop.metric_names import MEANINGS, REMARKS, library_of
 from runshelf.interop.protobuf import field
 from runshelf.interop.tfrecord import frame
@@ -614,3 +615,15 @@ def test_a_folder_of_hyperparameters_is_no_run(tmp_path):
     found = log_folders.find_log_folders(tmp_path, print)
     names = {str(one.folder.relative_to(tmp_path)) for one in found}
     assert names == {"run", "1732945000.5", "other/1732945000.25"}
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"), [("1_0", "1_0"), ("１２", "１２"), ("1e3", 1000.0), ("-5", -5), ("x", "x")]
+)
+def test_only_what_other_programs_read_as_a_number_is_one(cell, value):
+    assert csv_files._value(cell) == value
+
+
+def test_digits_that_are_no_numbers_in_the_name_of_a_folder_are_no_seed(tmp_path):
+    assert _parse(tmp_path / "CartPole-v1__ppo__²__1700000000").seed is None
+    assert _parse(tmp_path / "CartPole-v1__ppo__3__1700000000").seed == 3

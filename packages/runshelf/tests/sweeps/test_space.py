@@ -93,6 +93,9 @@ def test_a_grid_has_every_combination_once():
         grid.configurations(4)
     with pytest.raises(UsageError, match="points=5"):
         Grid({"a": Range(0, 1)}).configurations(0)
+    many = Range(0, 1, points=2000)
+    with pytest.raises(UsageError, match="4,000,000 configurations, the limit is 1,000,000"):
+        Grid({"a": many, "b": many}).configurations(0)
 
 
 def test_random_choices_depend_on_their_number_only():

@@ -12,6 +12,8 @@ import psutil
 import pytest
 
 from runshelf.cli.main import main
+from runshelf.cli.sweeping import _numbers
+from runshelf.errors import UsageError
 from runshelf.sweeps.block_run import BlockRun
 
 PROGRAM = """
@@ -243,3 +245,10 @@ def test_a_damaged_definition_is_said(work, capsys):
     (work / "broken").mkdir()
     (work / "broken" / "sweep.json").write_text('{"schema": 1, "definition": {}}')
     assert "is damaged" in swept(capsys, "broken", status=1).err
+
+
+def test_numbers_of_configurations():
+    assert _numbers("0, 2", 3) == [0, 2]
+    for text in ("3", "²", "-1", "x", ","):
+        with pytest.raises(UsageError, match="numbers from 0 to 2"):
+            _numbers(text, 3)

@@ -132,6 +132,8 @@ def test_ends_failures_findings_and_the_budget(tmp_path: Path) -> None:
         ("faliure", "did you mean `failure`"),
         ("loss >", "is not a rule"),
         ("loss > x", "is not a rule"),
+        ("loss > 1__0", "is not a rule"),
+        ("loss > 1_.5", "is not a rule"),
         ("loss > 1 after 10 steps", "no axis `steps`"),
         ("stall soon", "is not a rule"),
         ("", "is not a rule"),

@@ -19,6 +19,7 @@ highest score.
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
 
@@ -28,7 +29,8 @@ from jaxtyping import Float
 from backflip.algorithms.entry import AlgorithmEntry
 from backflip.core.spec import EnvSpec
 from backflip.studies.setting_values import BUDGET, as_value, defaults_of, nearby_values, problem_of
-from runshelf.sweeps.space import Value, Values
+from runshelf.errors import UsageError
+from runshelf.sweeps.space import MOST_CONFIGURATIONS, Value, Values
 
 ENOUGH = 0.95
 _LOW, _HIGH = 5.0, 95.0
@@ -168,6 +170,16 @@ def one_at_a_time(
 
 
 def grid_of(choices: Mapping[str, Sequence[Value]]) -> list[dict[str, Value]]:
-    """Return every combination of values."""
+    """Return every combination of values.
+
+    Raises:
+        UsageError: there are too many.
+    """
+    count = math.prod(map(len, choices.values()))
+    if count > MOST_CONFIGURATIONS:
+        raise UsageError(
+            f"this grid has {count:,} settings, the limit is {MOST_CONFIGURATIONS:,}; name fewer "
+            "values with --over"
+        )
     combinations = itertools.product(*choices.values())
     return [dict(zip(choices, values, strict=True)) for values in combinations]

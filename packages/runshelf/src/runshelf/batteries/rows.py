@@ -70,9 +70,11 @@ class BatteryRow:
         """Return whether these are the scores of the reference, as far as it was written."""
         if len(scores) != len(self.scores):
             return False
-        pairs = zip(scores, self.scores, strict=True)
         places = self.decimals
-        return all((math.isnan(a) and math.isnan(b)) or round(a, places) == b for a, b in pairs)
+        return all(
+            round(a, places) == b if math.isfinite(a) else not math.isfinite(b)
+            for a, b in zip(scores, self.scores, strict=True)
+        )
 
 
 def read_rows(folder: Path) -> list[BatteryRow]:
@@ -139,7 +141,7 @@ def accept(
     Raises:
         UserFacingError: the disk is full.
     """
-    written = [None if math.isnan(x) else x for x in scores]
+    written = [x if math.isfinite(x) else None for x in scores]  # as failures count
     _write(folder, row.name, {**_fields_of(folder, row.name), "scores": written, **about})
 
 

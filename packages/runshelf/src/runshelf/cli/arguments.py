@@ -92,7 +92,7 @@ def add_cost(group: Any) -> None:
 
 def _hourly(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:/h)?", text)
-    if not found:
+    if not found or not math.isfinite(float(found[1])):
         raise argparse.ArgumentTypeError(f"must be a cost by the hour, got `{text}`; try 1.20/h")
     return float(found[1])
 

@@ -79,15 +79,16 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 def duration(text: str) -> float:
     """Read a duration: seconds, or a number with `s`, `m`, `h` or `d`."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text)
-    if not found or float(found[1]) == 0:
+    seconds = float(found[1]) * _UNITS[found[2]] if found else math.nan
+    if not 0.0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"must be a time, got `{text}`; try 90s, 30m, 2h or 1d")
-    return float(found[1]) * _UNITS[found[2]]
+    return seconds
 
 
 def weekly(text: str) -> float:
     """Read the budget of a week; infinity for `none`."""
     found = re.fullmatch(r"\d+(?:\.\d+)?", text)
-    if not found and text != "none":
+    if text != "none" and not (found and math.isfinite(float(text))):
         raise argparse.ArgumentTypeError(f"must be a number or none, got `{text}`; try 20")
     return float(text) if found else math.inf
 

@@ -225,7 +225,7 @@ def _ask_for_report(options: argparse.Namespace, found: "Sweep") -> None:
 def _numbers(text: str | None, many: int) -> list[int]:
     numbers: list[int] = []
     for part in text.split(",") if text else ():
-        if not part.strip().isdigit() or int(part) >= many:
+        if not part.strip().isdecimal() or int(part) >= many:
             raise UsageError(
                 f"--configurations must be numbers from 0 to {many - 1}, got `{text}`; try 0,1"
             )

@@ -176,6 +176,8 @@ def _value(cell: str, *, comma: bool = False) -> int | float | str:
 
     If a comma is the decimal point, as in spreadsheets of many languages, then 1.000 is 1,000.
     """
+    if "_" in cell or not cell.isascii():  # `1_0` is an id: only Python reads it as a number
+        return cell
     if comma and _THOUSANDS.fullmatch(cell):
         cell = cell.replace(".", "")
     try:

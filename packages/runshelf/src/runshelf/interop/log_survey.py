@@ -43,7 +43,7 @@ def parse_folder_name(source: LogFolder) -> FolderName:
 
 def _parse(folder: Path) -> FolderName:
     parts = folder.name.split("__")
-    if len(parts) == 4 and parts[2].isdigit() and parts[3].isdigit():
+    if len(parts) == 4 and parts[2].isdecimal() and parts[3].isdecimal():
         env, algorithm, seed = parts[0], parts[1], int(parts[2])
         if folder.parent.name == "ALE":
             env = f"ALE/{env}"

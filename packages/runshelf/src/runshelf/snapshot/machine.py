@@ -40,4 +40,4 @@ def query_gpus(fields: Sequence[str]) -> list[list[str]]:
 
 
 def _bytes(mebibytes: str) -> int | None:
-    return int(mebibytes) << 20 if mebibytes.isdigit() else None
+    return int(mebibytes) << 20 if mebibytes.isdecimal() else None

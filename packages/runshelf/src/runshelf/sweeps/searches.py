@@ -75,6 +75,11 @@ class Grid:
                     f"{name}={parameter.low:g}..{parameter.high:g}:points=5"
                 )
         count = math.prod(len(values) for values in self._axes().values())
+        if count > MOST_CONFIGURATIONS:
+            raise UsageError(
+                f"this grid has {count:,} configurations, the limit is {MOST_CONFIGURATIONS:,}; "
+                "try --search sobol --samples 16"
+            )
         if samples and samples != count:
             raise UsageError(f"this grid has {count} configurations; leave --samples out")
         return count

@@ -117,4 +117,4 @@ class Worker:
 
 def _driver() -> Process | None:
     pid = variable(DRIVER)
-    return process(int(pid)) if pid and pid.isdigit() else None
+    return process(int(pid)) if pid and pid.isdecimal() else None

@@ -158,7 +158,7 @@ def _check(submitit: Any, chosen: Mapping[str, Any], own: Mapping[str, str]) -> 
         )
     if own.get("cluster", "slurm") not in ("slurm", "local"):
         raise UsageError(f"`cluster` must be slurm or local, got `{own['cluster']}`")
-    if not own.get("array_limit", "1").isdigit() or int(own.get("array_limit", "1")) < 1:
+    if not own.get("array_limit", "1").isdecimal() or int(own.get("array_limit", "1")) < 1:
         raise UsageError(f"`array_limit` must be at least 1, got `{own['array_limit']}`; try 1000")
     if not re.fullmatch(r"\d+(\.\d+)?", own.get("poll", "1")):
         raise UsageError(f"`poll` must be a number of seconds, got `{own['poll']}`; try 10")

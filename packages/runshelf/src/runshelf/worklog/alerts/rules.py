@@ -33,7 +33,7 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     ">": operator.gt,
 }
-_NUMBER = r"[-+]?(?:\d[\d_]*)?\.?\d+(?:e[-+]?\d+)?"
+_NUMBER = r"[-+]?(?:\d+(?:_\d+)*(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?"
 _LIMIT = re.compile(
     rf"(?P<metric>[^<>=\s]+)\s*(?P<sign><=|>=|<|>)\s*(?P<value>{_NUMBER})"
     rf"(?:\s+after\s+(?P<after>{_NUMBER})\s+(?P<axis>\w+))?",
