@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -238,6 +238,54 @@ def test_an_operation_that_numpy_does_not_have_is_named() -> None:
         record(algorithm._replace(evaluation_action=act), state, spec)
 
 
+@pytest.mark.parametrize(
+    ("named", "operation"),
+    [
+        ("cumsum with reverse", lambda x, _: jax.lax.cumsum(x, reverse=True)),
+        ("pad with interior padding", lambda x, _: jax.lax.pad(x, 0.0, [(0, 0, 1)])),
+        ("round with rounding_method", lambda x, _: jax.lax.round(x)),
+        (
+            "reshape with dimensions",
+            lambda x, _: jax.lax.reshape_p.bind(  # JAX transposes before
+                x[None], new_sizes=(3,), dimensions=(1, 0), sharding=None
+            ),
+        ),
+        ("random_bits with bit_width", lambda _, key: jax.random.bits(key, (3,), "uint8")),
+        (
+            "dot_general with preferred_element_type",
+            lambda x, _: jax.lax.dot(
+                x.astype("int8"), x.astype("int8"), preferred_element_type="int32"
+            ),
+        ),
+    ],
+)
+def test_parameters_that_numpy_does_not_compute_are_refused(
+    named: str, operation: Callable[[jax.Array, jax.Array], jax.Array]
+) -> None:
+    spec, algorithm, state = learner(CASES["ppo, vectors"])
+
+    def act(state: Any, obs: Any, key: Any) -> Any:
+        del state
+        return operation(obs[0], key)[None]
+
+    changed = algorithm._replace(evaluation_action=act)
+    with pytest.raises(UsageError, match=f"the NumPy file does not have: {named};"):
+        record(changed, state, spec)
+
+
+def test_bits_move_right_without_the_sign() -> None:
+    x, bits = np.array([-8, 8], np.int32), np.array([1, 1], np.int32)
+    expected = np.asarray(jax.lax.shift_right_logical(x, bits))
+    found = OPERATIONS["shift_right_logical"]({}, x, bits).astype(np.int32)
+    assert found.tolist() == expected.tolist() == [2**31 - 4, 4]
+
+
+def test_reductions_of_whole_numbers_are_those_of_their_bits() -> None:
+    x = np.array([[6, 3], [4, 8]], np.int32)
+    assert OPERATIONS["reduce_and"]({"axes": [1]}, x).tolist() == [2, 0]
+    assert OPERATIONS["reduce_or"]({"axes": [0, 1]}, x).tolist() == 15
+
+
 @pytest.mark.medium
 @pytest.mark.parametrize("groups", [1, 2])
 def test_convolutions_of_a_users_network(groups: int, tmp_path: Path) -> None:
@@ -261,7 +309,9 @@ def test_convolutions_of_a_users_network(groups: int, tmp_path: Path) -> None:
 
     changed = algorithm._replace(evaluation_action=act)
     if groups > 1:
-        with pytest.raises(UsageError, match="does not have: conv_general_dilated with groups"):
+        with pytest.raises(
+            UsageError, match="does not have: conv_general_dilated with feature_group_count"
+        ):
             record(changed, state, spec)
         return
     (tmp_path / "own.npz").write_bytes(packed(record(changed, state, spec), spec, {}))

@@ -329,6 +329,11 @@ def _joined(parameters: Parameters, *arrays: np.ndarray) -> np.ndarray:
     return np.concatenate(arrays, parameters["dimension"])
 
 
+def _shifted_right(x: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    unsigned = f"u{x.itemsize}"  # NumPy would copy the sign
+    return x.view(unsigned) >> bits.view(unsigned)
+
+
 def _divided(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return x / y if x.dtype.kind == "f" else np.trunc(x / y)
 
@@ -369,7 +374,7 @@ ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "round": np.round,
     "rsqrt": _rsqrt,
     "shift_left": np.left_shift,
-    "shift_right_logical": np.right_shift,
+    "shift_right_logical": _shifted_right,
     "sign": np.sign,
     "sin": np.sin,
     "sqrt": np.sqrt,
@@ -397,10 +402,10 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "iota": iota,
     "pad": pad,
     "random_bits": random_bits,
-    "reduce_and": over_axes(np.all),
+    "reduce_and": over_axes(np.bitwise_and.reduce),
     "reduce_max": over_axes(np.max),
     "reduce_min": over_axes(np.min),
-    "reduce_or": over_axes(np.any),
+    "reduce_or": over_axes(np.bitwise_or.reduce),
     "reduce_prod": over_axes(np.prod),
     "reduce_sum": over_axes(np.sum),
     "reshape": reshaped,

@@ -15,29 +15,53 @@ from backflip.export.numpy_policy import OPERATIONS
 from runshelf.errors import UsageError
 
 INLINED = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # parameters that hold the body of a call
-# The parameters of operations that `numpy_policy` reads.
-READ = (
-    "axes",
-    "axis",
-    "broadcast_dimensions",
-    "dimension",
-    "dimension_numbers",
-    "dimensions",
-    "limit_indices",
-    "new_dtype",
-    "new_sizes",
-    "padding",
-    "padding_config",
-    "permutation",
-    "shape",
-    "sizes",
-    "start_indices",
-    "strides",
-    "window_strides",
-    "y",
+# The parameters that `numpy_policy` reads, by operation; it reads none of the others.
+READ: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("argmax", "argmin"), ("axes",)),
+    "bitcast_convert_type": ("new_dtype",),
+    "broadcast_in_dim": ("shape", "broadcast_dimensions"),
+    "concatenate": ("dimension",),
+    "conv_general_dilated": ("dimension_numbers", "padding", "window_strides"),
+    "cumsum": ("axis",),
+    "dot_general": ("dimension_numbers",),
+    "expand_dims": ("dimensions",),
+    "integer_pow": ("y",),
+    "iota": ("shape", "dimension"),
+    "pad": ("padding_config",),
+    "random_bits": ("shape",),
+    **dict.fromkeys((name for name in OPERATIONS if name.startswith("reduce_")), ("axes",)),
+    "reshape": ("new_sizes",),
+    "rev": ("dimensions",),
+    "slice": ("start_indices", "limit_indices", "strides"),
+    "split": ("sizes", "axis"),
+    "squeeze": ("dimensions",),
+    "transpose": ("permutation",),
+    "unstack": ("axis",),
+}
+# Parameters that change no result: NumPy computes in full precision, and `Policy` converts each
+# result to the type that JAX has.
+WITHOUT_EFFECT = frozenset(
+    {
+        "accuracy",
+        "dtype",
+        "index_dtype",
+        "new_dtype",
+        "out_sharding",
+        "precision",
+        "sharding",
+        "weak_type",
+    }
 )
-# Parameters of convolutions that `numpy_policy` does not compute, unless they are 1.
-PLAIN = ("lhs_dilation", "rhs_dilation", "feature_group_count", "batch_group_count")
+# Values of other parameters with which the operation is the one that `numpy_policy` computes,
+# beside None and False.
+DEFAULTS: Mapping[str, Any] = {
+    "batch_group_count": 1,
+    "bit_width": 32,
+    "feature_group_count": 1,
+    "lhs_dilation": 1,
+    "rhs_dilation": 1,
+    "rounding_method": jax.lax.RoundingMethod.TO_NEAREST_EVEN,
+}
 
 
 class Program(NamedTuple):
@@ -114,11 +138,11 @@ class _Recorder:
 
     def _step(self, step: Any, read: list[str]) -> list[str]:
         name = step.primitive.name
-        if any(np.any(np.asarray(step.params.get(one, 1)) != 1) for one in PLAIN):
-            name = f"{name} with groups or dilation"
+        if different := _not_computed(step):
+            name = f"{name} with {' and '.join(different)}"
         found = [f"v{next(self._numbers)}" for _ in step.outvars]
         dtypes = [_dtype(x.aval) for x in step.outvars]
-        params = {name: _plain(step.params[name]) for name in READ if name in step.params}
+        params = {one: _plain(step.params[one]) for one in READ.get(step.primitive.name, ())}
         out = [list(pair) for pair in zip(found, dtypes, strict=True)]
         self.steps.append({"op": name, "params": params, "in": read, "out": out})
         return found
@@ -130,6 +154,25 @@ class _Recorder:
         name = f"constant.{next(self._numbers)}"
         self.arrays[name] = np.asarray(value)
         return name
+
+
+def _not_computed(step: Any) -> list[str]:
+    """Return the parameters with which `numpy_policy` would compute another operation."""
+    name, params = step.primitive.name, step.params
+    if name not in OPERATIONS:
+        return []  # it is named without them
+    unread = params.keys() - WITHOUT_EFFECT - set(READ.get(name, ()))
+    found = sorted(one for one in unread if not _is_default(one, params[one], step.invars))
+    inner = any(space for _, _, space in params["padding_config"]) if name == "pad" else False
+    return [*found, "interior padding"] if inner else found
+
+
+def _is_default(name: str, value: Any, inputs: Any) -> bool:
+    if value is None or value is False:
+        return True
+    if name in ("out_dtype", "preferred_element_type"):  # products of bytes overflow in NumPy
+        return all(x.aval.dtype == value for x in inputs)
+    return name in DEFAULTS and bool(np.all(np.asarray(value) == DEFAULTS[name]))
 
 
 def _needed(steps: list[dict[str, Any]], action: str) -> list[dict[str, Any]]:
