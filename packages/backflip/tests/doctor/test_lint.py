@@ -121,6 +121,7 @@ def test_the_command_says_what_why_and_what_to_write(
     [
         ([], "missing: FILE"),
         (["nothing.py"], "`nothing.py` does not exist"),
+        ([f"{'x' * 300}.py"], "xxx.py` does not exist"),
         (["README.md"], "is not a Python program"),
         (["README.md", "--select", "L1"], "there is no rule `L1`"),
     ],

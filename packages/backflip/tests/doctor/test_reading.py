@@ -783,8 +783,9 @@ def test_the_command_says_when_it_cannot_tell(tmp_path, capsys):
     assert run(healthy) == 0
     assert run(healthy, path) == 3, "a script must not take it for a healthy log"
     capsys.readouterr()
-    assert run(tmp_path / "none") == 2
-    assert "there is no file or folder" in capsys.readouterr().err
+    for name in (tmp_path / ("x" * 300), tmp_path / "none"):
+        assert run(name) == 2
+        assert "there is no file or folder" in capsys.readouterr().err
     assert run() == 2
     assert run(path, "--map", "x") == 2
 

@@ -273,6 +273,30 @@ def test_show_suggests_the_nearest_name(home: Path, screen: Screen) -> None:
     assert ulid(2) in screen("show")
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "/" + "x/" * 3_000, "x" * 300 + "/y"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("show NAME", "rm NAME", "compare NAME run1", "note hello --run NAME", "import NAME"),
+        *("sweep NAME", "battery NAME", "battery NAME --add r -- true", "alerts NAME"),
+        *("export run1 NAME", "compare run1 run2 --csv NAME/x.csv", "run -- NAME"),
+    ],
+)
+def test_names_that_are_no_path_are_refused_in_one_line(
+    home: Path, screen: Screen, line: str, name: str
+) -> None:
+    status = 1 if line.startswith("export") else 2
+    screen(*line.replace("NAME", name).split(), status=status)
+    assert screen.err.startswith("runshelf: error: ")
+    assert screen.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "/" + "x/" * 3_000])
+def test_a_run_is_found_by_a_name_that_is_no_path(home: Path, screen: Screen, name: str) -> None:
+    make_run(home, 7, name=name)
+    assert ulid(7) in screen("show", name)
+
+
 def test_diff_starts_with_the_configuration(home: Path, screen: Screen) -> None:
     text = screen("diff", "run1", "run2")
     parts = [part.splitlines()[0] for part in text.split("\n\n")]

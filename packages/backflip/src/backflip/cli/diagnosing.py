@@ -12,6 +12,7 @@ from runshelf.cli.arguments import add_output, home, sentence
 from runshelf.cli.command_line import Reported
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.store.files import disk_errors
+from runshelf.store.paths import exists
 from runshelf.terminal_text import harmless, put
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "li
         stopped = options.until_finding and any(one.findings for one in found)
         return stopped
 
-    if not any(Path(name).exists() for name in options.names):
+    if not any(exists(Path(name)) for name in options.names):
         kept()  # a run, or a wrong name: say so at once
     with contextlib.suppress(KeyboardInterrupt):
         follow(kept, lambda line: put(harmless(f"backflip: {line}"), file=sys.stderr), until)

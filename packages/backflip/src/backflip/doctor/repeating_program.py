@@ -18,6 +18,7 @@ from runshelf.recorder.command_templates import filled, placeholders, unescaped,
 from runshelf.recorder.launch import Launch
 from runshelf.recorder.output_files import FOLDER
 from runshelf.recorder.run_command import check_executable, record, recording_of
+from runshelf.store.paths import is_file
 from runshelf.store.run import RunInfo
 
 LAST = 0.1  # share of the logged returns whose mean is the final return
@@ -30,7 +31,7 @@ def absolute_words(command: str) -> list[str]:
         UsageError: a quote is not closed, or there is no word.
     """
     words = words_of(command, "`--command`", "python train.py --seed {seed}")
-    return [str(Path(word).absolute()) if Path(word).is_file() else word for word in words]
+    return [str(Path(word).absolute()) if is_file(Path(word)) else word for word in words]
 
 
 def repetition_of_program(

@@ -15,6 +15,7 @@ from backflip.export import numpy_policy
 from backflip.export.program import Program, record
 from backflip.training.policy import POLICY, load_saved_policy, refuse_without_policy, seed_of
 from runshelf.errors import UsageError
+from runshelf.store.paths import exists
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
 from runshelf.store.writing import write_whole
@@ -92,7 +93,7 @@ def source() -> str:
 def _check_files(path: Path, program: Path) -> None:
     if path.suffix != SUFFIX:
         raise UsageError(f"the file must end in {SUFFIX}, got `{path}`; try {path.stem}{SUFFIX}")
-    if program.exists() and not program.read_bytes().startswith(FIRST_LINE.encode()):
+    if exists(program) and not program.read_bytes().startswith(FIRST_LINE.encode()):
         raise UsageError(
             f"`{program}` exists and is another program, which would be overwritten; choose "
             f"another name than `{path.name}`"

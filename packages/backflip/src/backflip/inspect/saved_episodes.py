@@ -16,6 +16,7 @@ from backflip.core import spaces
 from backflip.core.spec import EnvSpec, newest_frame
 from backflip.preferences.trajectory_file import ENVIRONMENT, SUFFIX
 from runshelf.errors import UsageError
+from runshelf.store.paths import is_folder
 from runshelf.store.writing import write_whole
 
 WRITING_SHARE = 0.02  # of the time of a game; each file has all of its episodes
@@ -120,6 +121,6 @@ def checked_path(text: str) -> Path:
     path = Path(text)
     if path.suffix != SUFFIX:
         raise UsageError(f"--save must end in `{SUFFIX}`, got `{path}`; try {path.stem}{SUFFIX}")
-    if not path.parent.is_dir():
+    if not is_folder(path.parent):
         raise UsageError(f"--save: the folder `{path.parent}` does not exist; make it first")
     return path

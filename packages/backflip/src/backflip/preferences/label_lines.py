@@ -42,6 +42,7 @@ from backflip.preferences.packed_clips import BadClipError, unpack
 from runshelf.errors import UsageError, did_you_mean
 from runshelf.received_json import is_too_deep
 from runshelf.store.files import disk_errors
+from runshelf.store.paths import is_file
 from runshelf.store.writing import write_whole
 
 _LARGEST_INTEGER = 2**63 - 1  # of SQLite
@@ -190,7 +191,7 @@ class _Place(NamedTuple):
 
 
 def _text(path: Path) -> str:
-    if not path.is_file():
+    if not is_file(path):
         raise UsageError(f"there is no file `{path}`: choose a file of exported labels")
     with disk_errors(path):
         data = path.read_bytes()

@@ -34,6 +34,7 @@ from backflip.preferences.trajectories import (
     taken_as_learned,
 )
 from runshelf.errors import UsageError, UserFacingError, did_you_mean, one_line
+from runshelf.store.paths import exists, is_file
 
 SUFFIX = ".npz"
 NEEDED = ("observations", "actions", "terminations", "truncations")
@@ -78,10 +79,10 @@ def read_trajectories(path: Path, spec: EnvSpec, option: str = "--clips") -> Tra
         UsageError: the file is missing, damaged, incomplete or too large, or its data does not fit
             the environment.
     """
-    if path.suffix != SUFFIX or not path.is_file():
+    if path.suffix != SUFFIX or not is_file(path):
         raise UsageError(
             f"{option} must be a `{SUFFIX}` file of trajectories or minari:ID, got `{path}`"
-            + ("" if path.exists() else ", which does not exist")
+            + ("" if exists(path) else ", which does not exist")
         )
     try:
         with zipfile.ZipFile(path) as archive:

@@ -7,6 +7,7 @@ from typing import NamedTuple, final
 
 from runshelf.snapshot.code_snapshot import Limits, take_snapshot
 from runshelf.snapshot.git import describe, find_repository
+from runshelf.store.paths import is_folder
 
 _PROSE = frozenset({".md", ".rst", ".svg", ".png", ".jpg", ".webp", ".gif", ".pdf", ".html"})
 _LIMITS = Limits(seconds=30.0)
@@ -37,7 +38,7 @@ def code_of(battery: Path, cwd: Path, home: Path) -> Code:
         cwd: the working folder.
         home: the home of the runs.
     """
-    folder = battery if battery.is_dir() and find_repository(battery) else cwd
+    folder = battery if is_folder(battery) and find_repository(battery) else cwd
     repository = find_repository(folder)
     fields = None if repository is None else describe(repository)
     snapshot = take_snapshot(home, folder, repository, _LIMITS)

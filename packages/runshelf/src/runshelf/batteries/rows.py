@@ -20,6 +20,7 @@ from runshelf.errors import UsageError
 from runshelf.received_json import parse_json
 from runshelf.recorder.command_templates import words_of
 from runshelf.store.opening import NoFile, read
+from runshelf.store.paths import exists, is_folder
 from runshelf.store.writing import replace_file
 from runshelf.sweeps.definition import MOST_SEEDS
 from runshelf.sweeps.template import check_template
@@ -83,7 +84,7 @@ def read_rows(folder: Path) -> list[BatteryRow]:
     Raises:
         UsageError: the folder has no rows, or one of them is invalid.
     """
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise UsageError(
             f"there is no battery in `{folder}`: it must be a folder with one JSON file for each "
             "row; make one with --add NAME -- python train.py --seed {seed}"
@@ -113,7 +114,7 @@ def add_row(folder: Path, row: BatteryRow) -> None:
             f"`{row.name[:80]}` is not a name of a row: use letters, digits, and `_.+=-`, as in "
             "ppo-CartPole"
         )
-    if (folder / f"{row.name}{ENDING}").exists():
+    if exists(folder / f"{row.name}{ENDING}"):
         raise UsageError(
             f"`{folder}` already has a row `{row.name}`; give the new one another name"
         )

@@ -11,6 +11,7 @@ from runshelf.cli.command_line import Reported
 from runshelf.cli.finding import fresh_index
 from runshelf.cli.progress import ProgressLine
 from runshelf.errors import UsageError
+from runshelf.store.paths import is_folder
 from runshelf.terminal_text import harmless, put
 
 if TYPE_CHECKING:
@@ -285,7 +286,7 @@ def _files(options: argparse.Namespace) -> dict[str, Path]:
         path = Path(name)
         if path.suffix.lower() != ending:
             raise UsageError(f"`--{kind}` must name a file that ends in {ending}, got `{name}`")
-        if not path.parent.is_dir():
+        if not is_folder(path.parent):
             raise UsageError(f"there is no folder `{path.parent}` for `{name}`")
         found[kind] = path
     return found

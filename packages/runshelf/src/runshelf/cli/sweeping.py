@@ -138,6 +138,7 @@ def sweep(options: argparse.Namespace) -> Reported | None:
 
 def _opened(options: argparse.Namespace, folder: Path) -> "Sweep":
     """Make the sweep if the command line describes one; else read it."""
+    from runshelf.store.paths import is_file
     from runshelf.sweeps.definition import SWEEP, read_sweep
     from runshelf.sweeps.making import list_sweeps, make_sweep
 
@@ -145,13 +146,13 @@ def _opened(options: argparse.Namespace, folder: Path) -> "Sweep":
         return make_sweep(folder, home(options), _definition(options))
     given = [name for name in DESCRIBING if getattr(options, name) is not None]
     given = [name for name in given if not (options.report and name == "seeds")]
-    if given and (folder / SWEEP).is_file():
+    if given and is_file(folder / SWEEP):
         option = f"--{given[0].replace('_', '-')}"
         raise UsageError(
             f"`{options.what[0]}` was made before, so {option} cannot change: leave it out, or "
             "make another sweep"
         )
-    if not (folder / SWEEP).is_file():
+    if not is_file(folder / SWEEP):
         known = ", ".join(f"`{name}`" for name in list_sweeps(home(options))[:8])
         raise UsageError(
             f"there is no sweep `{options.what[0]}`{f' (there are {known})' if known else ''}; "

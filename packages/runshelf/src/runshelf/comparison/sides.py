@@ -16,6 +16,7 @@ from runshelf.index.run_index import Index, open_index
 from runshelf.interop.any_logs import read_logs
 from runshelf.interop.log_folders import Say
 from runshelf.store.home import has_runs
+from runshelf.store.paths import exists, is_file
 
 MOST_RUNS = 20_000  # of one side
 
@@ -81,7 +82,7 @@ def _side(index: Index, name: str, argv: Sequence[str], say: Say, stack: ExitSta
     if rows := index.members(name):
         return Side(name, "group", rows)
     path = Path(name)
-    if _exists(path):
+    if exists(path):
         return _at_path(index, path, argv, say, stack)
     if _OPERATOR.search(name):
         return Side(name, "filter", _matching(index, name))
@@ -96,14 +97,8 @@ def _side(index: Index, name: str, argv: Sequence[str], say: Say, stack: ExitSta
     return Side(name, "filter", rows)
 
 
-def _exists(path: Path) -> bool:
-    with contextlib.suppress(OSError, ValueError):
-        return path.exists()
-    return False
-
-
 def _at_path(index: Index, path: Path, argv: Sequence[str], say: Say, stack: ExitStack) -> Side:
-    if (path / _MANIFEST).is_file():
+    if is_file(path / _MANIFEST):
         row = index.find(str(path))
         return Side(row.name or row.short, "run", [row])
     if path.is_dir() and has_runs(path):

@@ -20,6 +20,7 @@ from runshelf.store.columns import EXACT
 from runshelf.store.files import disk_errors
 from runshelf.store.metrics import SEED, read_metrics
 from runshelf.store.opening import read_whole
+from runshelf.store.paths import exists, is_folder
 from runshelf.store.records import to_json
 from runshelf.store.run import Run
 from runshelf.store.series import NOT_METRICS
@@ -42,7 +43,7 @@ def export_run(run: Run, path: Path) -> int:
         UsageError: `path` exists and is not an empty folder.
         UserFacingError: the run cannot be read, or the disk is full.
     """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if exists(path) and (not is_folder(path) or any(path.iterdir())):
         raise UsageError(f"`{path}` already exists: choose another path")
     records = read_metrics(run.folder).records
     with disk_errors(path), _renamed_at_end(path) as partial:

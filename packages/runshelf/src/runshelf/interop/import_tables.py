@@ -21,6 +21,7 @@ from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.store.compacting import compact
 from runshelf.store.files import disk_errors
 from runshelf.store.metrics import SEED
+from runshelf.store.paths import is_file
 from runshelf.store.records import to_json
 from runshelf.store.run import RunInfo, create_run
 from runshelf.store.writing import create
@@ -99,7 +100,7 @@ def import_tables(home: Path, path: Path, *, argv: Sequence[str], say: Say) -> l
 
 
 def _csv_files(path: Path) -> list[Path]:
-    if path.is_file():
+    if is_file(path):
         found = [path] if path.suffix == ".csv" else []
     else:
         with disk_errors(path):

@@ -17,6 +17,7 @@ from runshelf.interop.spinup_files import PROGRESS as SPINUP_PROGRESS
 from runshelf.interop.spinup_files import is_spinup
 from runshelf.interop.tfrecord import Damage, read_frames
 from runshelf.store.files import disk_errors
+from runshelf.store.paths import exists, is_folder
 
 MOST_FILES = 10_000
 DEEPEST = 100  # folders inside each other
@@ -84,9 +85,9 @@ def find_log_folders(path: Path, say: Say) -> list[LogFolder]:
         UsageError: the path does not exist, or there are too many logs.
         UserFacingError: a folder cannot be read.
     """
-    if not path.exists():
+    if not exists(path):
         raise UsageError(f"`{path}` does not exist: give a folder of logs")
-    if path.is_dir():
+    if is_folder(path):
         walked = _walk(path, say)
         found = [
             LogFolder(folder, files)

@@ -19,6 +19,7 @@ from runshelf.errors import DamagedFile, UsageError
 from runshelf.interop.protobuf import WireError, fields, raw, text
 from runshelf.interop.tfrecord import LARGEST_RECORD, Damage
 from runshelf.store.files import disk_errors
+from runshelf.store.paths import is_file
 
 MOST_FILES = 1_000
 SUFFIX = ".wandb"
@@ -57,7 +58,7 @@ def find_wandb_files(path: Path) -> list[Path]:
     Raises:
         UsageError: there are too many.
     """
-    if path.is_file():
+    if is_file(path):
         return [path] if path.suffix == SUFFIX else []
     found = list[Path]()
     for folder, folders, names in os.walk(path, followlinks=False):

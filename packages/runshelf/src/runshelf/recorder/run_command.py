@@ -18,6 +18,7 @@ from runshelf.snapshot.capture import capture, without_secrets
 from runshelf.snapshot.command_settings import config_of
 from runshelf.snapshot.interpreter import find_executable
 from runshelf.snapshot.secrets import find_secrets
+from runshelf.store.paths import is_file, is_folder
 from runshelf.store.run import RunInfo, create_run
 
 
@@ -89,11 +90,11 @@ def check_executable(argv: Sequence[str], cwd: Path, environ: Mapping[str, str])
     if executable is not None:
         return executable
     path = cwd / argv[0]
-    if path.is_dir():
+    if is_folder(path):
         raise UsageError(
             f"`{argv[0]}` is a folder: name a program, as in runshelf run -- ls {argv[0]}"
         )
-    if path.is_file():
+    if is_file(path):
         runs_it = "python" if path.suffix == ".py" else "sh" if path.suffix == ".sh" else "PROGRAM"
         raise UsageError(
             f"`{argv[0]}` is not executable: type runshelf run -- {runs_it} {argv[0]}, or make it "

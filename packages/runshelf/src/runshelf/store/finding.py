@@ -9,6 +9,7 @@ from pathlib import Path
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.store.files import disk_errors
 from runshelf.store.opening import read_whole
+from runshelf.store.paths import is_file
 from runshelf.store.run import MANIFEST, Run, open_run
 from runshelf.store.run_ids import SHORT, is_ulid, matching, short_id
 
@@ -39,7 +40,7 @@ def find_run(home: Path, name: str) -> Run:
         return open_run(home / "runs" / matches[0])
     called = _called(home, ulids, name)
     # Names of imported runs are the ends of paths.
-    if name and ((Path(name) / MANIFEST).is_file() or ("/" in name and not called)):
+    if name and (is_file(Path(name) / MANIFEST) or ("/" in name and not called)):
         return open_run(Path(name))
     if len(called) == 1:
         return called[0]

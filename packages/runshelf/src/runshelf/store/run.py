@@ -27,6 +27,7 @@ from runshelf.store.home import RUNS, TRASH, make_run_folder, shared
 from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.membership import membership
 from runshelf.store.opening import NoFile, opened, read_whole
+from runshelf.store.paths import is_file
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json, to_line
 from runshelf.store.run_ids import is_ulid, new_ulid, short_id
 from runshelf.store.times import moment_of, now, seconds_of
@@ -317,10 +318,10 @@ def open_run(folder: Path) -> Run:
         UsageError: the folder is not a run's.
         DamagedFile: its `run.json` cannot be read, or another program or version wrote it.
     """
+    if not is_file(folder / MANIFEST):
+        raise UsageError(f"`{folder}` is not a run folder: it has no `{MANIFEST}`")
     folder = folder.resolve() if folder.is_symlink() else folder
     path = folder / MANIFEST
-    if not path.is_file():
-        raise UsageError(f"`{folder}` is not a run folder: it has no `{MANIFEST}`")
     try:
         manifest = parse_json(read_whole(folder, MANIFEST) or b"")
     except ValueError as error:

@@ -9,6 +9,7 @@ from typing import Any, final
 from runshelf.errors import DamagedFile, UsageError
 from runshelf.received_json import parse_json
 from runshelf.store.opening import read_whole
+from runshelf.store.paths import is_folder
 from runshelf.store.run_ids import new_ulid
 from runshelf.sweeps.searches import Search, search_named
 from runshelf.sweeps.space import Parameter, Space, Values, from_fields, to_fields
@@ -164,7 +165,7 @@ def read_sweep(folder: Path) -> Sweep:
         DamagedFile: its `sweep.json` is damaged, or of another version.
     """
     folder = folder.resolve()
-    data = read_whole(folder, SWEEP) if folder.is_dir() else None
+    data = read_whole(folder, SWEEP) if is_folder(folder) else None
     if data is None:
         raise UsageError(f"there is no sweep in `{folder}`: it has no `{SWEEP}`")
     try:

@@ -5,6 +5,7 @@ from pathlib import Path
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.store.files import is_disk_full
 from runshelf.store.home import make_shared, shared
+from runshelf.store.paths import is_file, is_folder
 from runshelf.store.writing import rename_file, write_once
 from runshelf.sweeps.definition import (
     SWEEP,
@@ -26,7 +27,7 @@ def folder_of(home: Path, name: str) -> Path:
     Raises:
         UsageError: the name is empty, or begins with a dot.
     """
-    if "/" in name or (Path(name) / SWEEP).is_file():
+    if "/" in name or is_file(Path(name) / SWEEP):
         return Path(name)
     if not name or name.startswith((".", "-")) or not name.isprintable() or len(name) > 100:
         raise UsageError(f"`{name[:100]}` is not a name of a sweep; try lr-sweep, or ./{name[:50]}")
@@ -72,7 +73,7 @@ def _make_folder(folder: Path, home: Path) -> None:
 def list_sweeps(home: Path) -> list[str]:
     """Return the names of the sweeps in a home."""
     folder = shared(home, SWEEPS)
-    if not folder.is_dir():
+    if not is_folder(folder):
         return []
     return sorted(entry.name for entry in folder.iterdir() if (entry / SWEEP).is_file())
 

@@ -23,6 +23,7 @@ from runshelf.snapshot.secrets import find_secrets
 from runshelf.store.files import disk_errors
 from runshelf.store.home import WORKLOG, make_worklog
 from runshelf.store.opening import read_whole
+from runshelf.store.paths import is_folder
 from runshelf.store.run import Run
 from runshelf.store.writing import open_in_place
 from runshelf.worklog.note_text import Note, as_markdown, read_markdown, without_controls
@@ -151,7 +152,7 @@ def path_of(home: Path, log: str) -> Path:
 
 def _read(home: Path, log: str) -> str:
     path = path_of(home, log)
-    if not path.parent.is_dir():
+    if not is_folder(path.parent):
         return ""
     return (read_whole(path.parent, path.name) or b"").decode("utf-8", "replace")
 

@@ -15,6 +15,7 @@ from backflip.doctor.lint.registry import BY_ID, RULES
 from backflip.doctor.lint.rule import Finding, Rule
 from backflip.doctor.lint.source import Source
 from runshelf.errors import UsageError, UserFacingError, did_you_mean
+from runshelf.store.paths import exists, is_file, is_folder
 
 LARGEST_FILE = 4_000_000  # bytes
 SKIPPED = ("__pycache__", "node_modules", "site-packages", ".git", ".venv", "venv", "build")
@@ -143,7 +144,7 @@ def programs(paths: Sequence[Path]) -> Iterator[Path]:
     """
     seen: set[Path] = set()
     for path in paths:
-        if not path.exists():
+        if not exists(path):
             raise UsageError(f"`{path}` does not exist")
         for one in _programs_of(path):
             if one not in seen:
@@ -152,7 +153,7 @@ def programs(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _programs_of(path: Path) -> list[Path]:
-    if path.is_dir():
+    if is_folder(path):
         found = sorted(_inside(path))
         if not found:
             raise UsageError(
@@ -160,7 +161,7 @@ def _programs_of(path: Path) -> list[Path]:
                 "builds; expected at least one"
             )
         return found
-    if not path.is_file():
+    if not is_file(path):
         raise UsageError(
             f"`{path}` is neither a file nor a folder, but a pipe, a socket or a device; "
             "write the program into a file, and type its name"

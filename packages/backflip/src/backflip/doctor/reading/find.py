@@ -14,6 +14,7 @@ from backflip.doctor.reading.step_counts import with_env_steps
 from runshelf.errors import UsageError
 from runshelf.index.run_index import open_index
 from runshelf.store.finding import find_run
+from runshelf.store.paths import exists, is_file
 from runshelf.store.run import open_run
 
 _MANIFEST = "run.json"
@@ -27,9 +28,9 @@ def find_logs(home: Path, name: str, mapping: Mapping[str, str]) -> list[Log]:
         UserFacingError: a file cannot be read.
     """
     path = Path(name)
-    if (path / _MANIFEST).is_file():
+    if is_file(path / _MANIFEST):
         return logs_of_run(open_run(path))
-    if path.exists():
+    if exists(path):
         return logs_in(path, mapping)
     folders = _folders_of_group(home, name)
     if folders:

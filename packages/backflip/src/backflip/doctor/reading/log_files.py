@@ -44,6 +44,7 @@ from runshelf.interop.spinup_files import spinup_settings
 from runshelf.interop.wandb_files import find_wandb_files, read_wandb
 from runshelf.snapshot.command_settings import parse_value
 from runshelf.store.machine_metrics import is_of_machine
+from runshelf.store.paths import is_file
 
 # Endings of files that are read as CSV, alone and in a folder without any other log. In a folder,
 # text files are left out: few of them are logs.
@@ -69,7 +70,7 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
         UsageError: there is no log, or the mapping is wrong.
         UserFacingError: a file cannot be read.
     """
-    if path.is_file() and _is_table(path.name, _TABLES):
+    if is_file(path) and _is_table(path.name, _TABLES):
         return _of_table(path, mapping)
     notes = list[str]()
     found = _of_wandb(path, mapping, notes)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runshelf.errors import UsageError
+from runshelf.store.paths import is_folder
 from runshelf.web.app import Pages
 from runshelf.web.pages.run_tabs import RunTab, RunTabs
 from runshelf.web.reader import Reader
@@ -40,7 +41,7 @@ def serve_home(
         UsageError: the folder does not exist, or the port is taken.
         UserFacingError: the index cannot be opened.
     """
-    if not home.is_dir():
+    if not is_folder(home):
         raise UsageError(f"there is no folder `{home}`: name another with --home")
     sys.setswitchinterval(_SWITCH_SECONDS)
     asyncio.run(_serve(home, host, port, announce, tabs))

@@ -14,6 +14,7 @@ from runshelf.interop.any_logs import read_logs
 from runshelf.store.finding import list_runs
 from runshelf.store.home import has_runs
 from runshelf.store.metrics import SEED, read_metrics
+from runshelf.store.paths import exists, is_file
 from runshelf.store.progress import Tail, read_tail, time_of_last_line
 from runshelf.store.records import to_json
 from runshelf.store.run import Run, open_run
@@ -58,9 +59,7 @@ def seen_of_run(row: RunRow) -> Seen:
 def is_log(name: str) -> bool:
     """Return whether a name is that of logs of another program: a path that is not a run."""
     path = Path(name)
-    with suppress(OSError, ValueError):
-        return path.exists() and not (path / _MANIFEST).is_file()
-    return False
+    return exists(path) and not is_file(path / _MANIFEST)
 
 
 @final
