@@ -226,6 +226,23 @@ def test_two_damaged_files_of_a_folder_are_both_named(tmp_path):
         only(tmp_path)
 
 
+@pytest.mark.parametrize("beside", ["a/progress.csv", "a.csv", "a.wandb"])
+def test_damaged_and_unreadable_files_beside_logs_are_noted(tmp_path, monkeypatch, beside):
+    (tmp_path / beside).parent.mkdir(exist_ok=True)
+    if beside.endswith(".wandb"):
+        wandb_file(tmp_path / beside, [{"_step": 1, "loss": 0.5}])
+    else:
+        (tmp_path / beside).write_text("time/total_timesteps,train/loss\n1,0.5\n")
+    (tmp_path / "comment.csv").write_text("# nothing\n")
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"env_steps,entropy\n1,0.5\n")[:-9])
+    (tmp_path / "large.csv.gz").write_bytes(gzip.compress(b"env_steps,entropy\n" * 99))
+    (tmp_path / "bad.wandb").write_bytes(b"no file of W&B")
+    monkeypatch.setattr(csv_files, "MOST_UNPACKED", 2**10)
+    notes = only(tmp_path).notes
+    for name in ("comment.csv", "cut.csv.gz", "large.csv.gz", "bad.wandb"):
+        assert sum(name in note for note in notes) == 1, notes
+
+
 def test_a_folder_of_csv_files_has_a_log_for_each(tmp_path):
     for name in ("a.csv", "b.tsv", "c/d.csv.gz"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -11,8 +11,10 @@ import pytest
 from PIL import Image
 
 from runshelf.cli.main import main
-from runshelf.errors import DamagedFile, UsageError
+from runshelf.errors import DamagedFile, UsageError, UserFacingError
 from runshelf.interop import csv_files, import_logs, log_folders
+from runshelf.interop import import_tables as tables
+from runshelf.interop.csv_files import read_csv
 from runshelf.interop.event_files import scalar_event, version_event
 from runshelf.interop.import_logs import import_path
 from runshelf.interop.import_tables import import_tables
@@ -583,6 +585,21 @@ def test_the_steps_of_a_table_are_those_of_its_library(tmp_path, column, axis):
     (ulid,) = import_tables(tmp_path / "home", path, argv=[], say=print)
     records = read_metrics(tmp_path / "home" / "runs" / ulid).records
     assert [record[axis] for record in records] == [3, 4]
+
+
+def test_a_table_that_may_not_be_read_does_not_stop_the_others(tmp_path, monkeypatch):
+    def read(path):  # root, who runs the tests, may read everything
+        if path.name == "a.csv":
+            raise UserFacingError(f"cannot read or write `{path}`: Permission denied")
+        return read_csv(path)
+
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("env_steps,loss\n3,1.5\n")
+    monkeypatch.setattr(tables, "read_csv", read)
+    said = []
+    assert len(import_tables(tmp_path / "home", tmp_path, argv=[], say=said.append)) == 1
+    assert len(said) == 1
+    assert "a.csv`: Permission denied" in said[0]
 
 
 def test_each_library_is_recognised_by_names_that_no_other_logs():

@@ -89,7 +89,7 @@ def import_tables(home: Path, path: Path, *, argv: Sequence[str], say: Say) -> l
     for file in [*find_wandb_files(path), *_csv_files(path)]:
         try:
             table = _of_wandb(file) if file.suffix == ".wandb" else _of_csv(file)
-        except DamagedFile as error:
+        except UserFacingError as error:
             say(f"skipped: {error}")
             continue
         if table.rows:

@@ -78,12 +78,13 @@ def logs_in(path: Path, mapping: Mapping[str, str]) -> list[Log]:
     notes += [file.why for source, bad in sources if not source.files for file in bad]
     for source, bad in sources:
         if source.files:
-            found.append(_of_folder(source, [*notes, *(file.why for file in bad)], mapping))
+            found.append(_of_folder(source, [file.why for file in bad], mapping))
     used = {source.folder for source, _ in sources}
     found = _with_tables(found, used, path, mapping, notes)
-    if found:
-        return [one for one in found if not _is_of_machine(one)] or found
     why = list(dict.fromkeys(notes))  # a `progress.csv` is tried as a table, too
+    if found:
+        kept = [one for one in found if not _is_of_machine(one)] or found
+        return [replace(one, notes=(*why, *one.notes)) for one in kept]
     if not why:
         raise UsageError(f"there is no log in `{path}` that can be read; readable are {READABLE}")
     if len(why) == 1:
@@ -107,22 +108,20 @@ def _with_tables(
     """Return logs of folders, and of CSV files that belong to none of them.
 
     A file of `DoctorCallback` has more than what the library logs beside it, and replaces that.
-    Beside other logs, a CSV file counts if a name in it has a meaning.
+    Beside other logs, a CSV file counts if a name in it has a meaning. Those that cannot be read
+    are noted.
     """
     if not found:
         return _of_tables(path, mapping, notes)
     try:
         tables = _tables(path)
     except UsageError as error:  # too many; the logs of libraries are enough
-        return [replace(one, notes=(*one.notes, str(error))) for one in found]
-    free = [one for one in tables if one.parent not in used and scalars_in(one) is None]
+        notes.append(str(error))
+        return found
+    free = [one for one in tables if one.parent not in used]
     callbacks = [one for one in tables if one.parent in used and one.name == OF_CALLBACK]
     for file in (*free, *callbacks):
-        try:
-            logs = _of_table(file, mapping)
-        except (DamagedFile, UsageError) as error:
-            notes.append(str(error))
-            continue
+        logs = _beside_others(file, mapping, notes)
         if file in callbacks and logs:
             beside = [one for one in found if one.name == str(file.parent)]
             found = [one for one in found if one not in beside]
@@ -130,6 +129,20 @@ def _with_tables(
             logs = [replace(one, notes=(*one.notes, said)) for one in logs]
         found += [one for one in logs if one.signals]
     return found
+
+
+def _beside_others(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[Log]:
+    """Return the logs of a CSV file that is beside other logs; empty if they are none of its own.
+
+    If the file cannot be read, `notes` say why.
+    """
+    try:
+        return [] if scalars_in(path) else _of_table(path, mapping)
+    except UsageError:  # the mapping is about the other logs
+        return []
+    except UserFacingError as error:
+        notes.append(str(error))
+        return []
 
 
 def _folders(path: Path, notes: list[str]) -> list[LogFolder]:
@@ -152,13 +165,15 @@ def _of_tables(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list
     """
     found, folders = list[Log](), defaultdict[Path, dict[str, Logged]](dict)
     for file in _tables(path):
-        scalars = scalars_in(file)
-        if scalars is not None:
-            folders[scalars.folder][scalars.name] = scalars.logged
-            continue
         try:
-            found += _of_table(file, mapping)
-        except DamagedFile as error:
+            scalars = scalars_in(file)
+            if scalars is None:
+                found += _of_table(file, mapping)
+            else:
+                folders[scalars.folder][scalars.name] = scalars.logged
+        except UsageError:  # the mapping is wrong
+            raise
+        except UserFacingError as error:
             notes.append(str(error))
     return [*found, *(_of_scalars(at, logged, mapping) for at, logged in folders.items())]
 
@@ -212,7 +227,7 @@ def _of_wandb(path: Path, mapping: Mapping[str, str], notes: list[str]) -> list[
     for file in find_wandb_files(path):
         try:
             kept = read_wandb(file)
-        except DamagedFile as error:
+        except UserFacingError as error:
             notes.append(str(error))
             continue
         said = list[str]()
