@@ -37,6 +37,7 @@ from backflip.doctor.sb3_batches import (
     replay_error,
     rewards_in,
 )
+from backflip.doctor.sb3_file import lines_so_far
 from backflip.doctor.sb3_models import (
     action_values,
     algorithm_of,
@@ -156,7 +157,7 @@ class DoctorCallback(BaseCallback):
         if hasattr(model, "replay_buffer"):  # `n_steps` is then that of the returns
             settings.pop("rollout_length", None)
         facts = {"algorithm": algorithm_of(model), "settings": settings}
-        lines = _lines_so_far(self.path) if model.num_timesteps else []
+        lines = lines_so_far(self.path, NAMES) if model.num_timesteps else []
         unfinished = self.path.with_name(f"{self.path.name}.part")
         with unfinished.open("w", newline="", encoding="utf-8") as file:
             file.write(f"#{json.dumps(facts)}\n")
@@ -354,16 +355,6 @@ class DoctorCallback(BaseCallback):
             for name, x in now.items()
             if name in before
         }
-
-
-def _lines_so_far(path: Path) -> list[str]:
-    """Return the lines of an older file of this callback, without its two first ones."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            _, names, *lines = file
-    except (OSError, ValueError):  # none, or not a text of at least two lines
-        return []
-    return lines if names.strip() == ",".join(NAMES) else []
 
 
 def _norm(values: np.ndarray) -> float:
