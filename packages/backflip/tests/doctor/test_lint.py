@@ -71,6 +71,15 @@ def test_a_line_is_left_out_with_a_reason_and_only_with_one() -> None:
     assert lines(bad.format("  # rl: ignore[L11] another rule")) == [("L12", 2)]
 
 
+@pytest.mark.parametrize("end", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_lines_are_those_of_python(end: str, tmp_path: Path) -> None:
+    text = f"# one{end}\neps = 1.0\neps *= 1.1  # rl: ignore[L12] a test\neps *= 1.2\n"
+    assert lines(text) == [("L12", 4)]
+    assert lines(text.replace("\n", "\r\n")) == [("L12", 4)]
+    (tmp_path / "a.py").write_text(text, encoding="utf-8")
+    assert "\n    eps *= 1.2\n" in in_words(lint([tmp_path]))
+
+
 def test_a_comment_that_leaves_nothing_out_is_explained(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("eps = 1.0\neps *= 1.1  # rl: ignore L12\neps *= 1.2\n")
     said = in_words(lint([tmp_path]))

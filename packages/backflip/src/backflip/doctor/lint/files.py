@@ -26,6 +26,7 @@ ACROSS_FUNCTIONS = (
     *("L28", "L29", "L33", "L47", "L70"),
 )
 IGNORED = re.compile(r"#\s*rl:\s*ignore\[([^\]]*)\]\s*(\S?)")
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Linted(NamedTuple):
@@ -129,11 +130,19 @@ def _why(error: Exception) -> str:
 def _ignored(text: str) -> dict[int, set[str]]:
     """Return the ids that each line leaves out; without a reason, none."""
     found: dict[int, set[str]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         match = IGNORED.search(line)
         if match and match[2]:
             found[number] = {word.strip() for word in match[1].split(",")}
     return found
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a program as Python counts them.
+
+    `str.splitlines` also ends a line at a form feed, which old programs have between functions.
+    """
+    return _LINE_END.split(text)
 
 
 def programs(paths: Sequence[Path]) -> Iterator[Path]:

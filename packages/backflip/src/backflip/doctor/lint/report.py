@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from backflip.doctor.lint.files import Linted, read
+from backflip.doctor.lint.files import Linted, lines_of, read
 from backflip.doctor.lint.rule import Finding, Rule
 from runshelf.errors import UserFacingError
 
@@ -34,7 +34,7 @@ def _finding(one: Finding, *, explain: bool) -> list[str]:
 
 def _line(path: Path, number: int) -> str:
     try:
-        lines = read(path).splitlines()
+        lines = lines_of(read(path))
     except UserFacingError:  # it changed since
         return ""
     return lines[number - 1].strip()[:90] if number <= len(lines) else ""
