@@ -313,6 +313,19 @@ def test_values_lag_where_all_costs_are_avoided_in_the_end():
     assert wrong.value.max() == pytest.approx(math.log10(100.0 / (0.1 * 100.0)))
 
 
+def test_equal_rewards_have_equal_ranks():
+    """Rewards of a sparse task are 0 in most updates: ranks by time would relate all of them."""
+    won, elsewhere = (1.0 * (np.arange(POINTS) % 5 == place) for place in (0, 2))
+    for received, correlation in ((won, 1.0), (-won, -1.0), (elsewhere, -0.25)):
+        needed = {"episode_return_mean": 10 * won, "episode_length_mean": 10.0}
+        of = log("dqn", **needed, reward_mean=received)
+        found = run_check(BY_ID["REW-UNRELATED"], of)
+        assert found is not None
+        assert found.value[-1] == pytest.approx(correlation, abs=0.02)
+    constant = log("dqn", **needed, reward_mean=1.0)
+    assert run_check(BY_ID["REW-UNRELATED"], constant) is None
+
+
 def test_levels_and_movements_of_rewards_count_only_where_their_scale_stays():
     rises, check = 100.0 * np.arange(POINTS), BY_ID["REW-UNRELATED"]
     needed = {"episode_return_mean": rises, "reward_mean": -rises, "episode_length_mean": 50.0}

@@ -1,7 +1,7 @@
 """Checks of rewards and observations."""
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 
 from backflip.doctor.check import Check, Running
 from backflip.doctor.log import ON_POLICY, Log, Signal, Values
@@ -16,6 +16,7 @@ from backflip.doctor.measures import (
     smoothed,
     together,
 )
+from backflip.rewards.calibration import spearman
 
 CONSTANT_FROM = 0.1  # constant rewards and observations are judged from this share of the budget on
 EARLY_SHARE = 0.2  # sign and size of rewards are judged from this share of the budget on
@@ -123,14 +124,12 @@ def _unrelated(log: Log) -> Running | None:
     used = together(one, other, lambda _, mean: mean)
     known = np.isfinite(pair.y) & np.isfinite(used.y)
     true, mean = pair.y[known], used.y[known]
-    if len(true) < 20 or np.ptp(true) < 0.05 * np.abs(true).max() or np.ptp(mean) == 0:
+    if len(true) < 20 or np.ptp(true) < 0.05 * np.abs(true).max():
         return None
-    value = float(np.corrcoef(_ranks(true), _ranks(mean))[0, 1])
+    value = spearman(true, mean)
+    if value is None:
+        return None
     return or_none(after(log, LATE_SHARE, Running(pair.x[known][-1:], np.asarray([value]))))
-
-
-def _ranks(values: Values) -> Int[np.ndarray, " n"]:
-    return np.argsort(np.argsort(values))
 
 
 def _reward_constant(log: Log) -> Running | None:
