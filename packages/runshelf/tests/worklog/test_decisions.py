@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import subprocess
 import sys
 import time
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from runshelf.registrations.kept import register
 from runshelf.registrations.registration import Hypothesis, Registration
 from runshelf.store.diagnosis import write_diagnosis
 from runshelf.store.run import open_run
+from runshelf.web.templates import render
 from runshelf.worklog import decisions, hours
 from runshelf.worklog.decisions import Now, facts_of, look_at, open_decisions
 from runshelf.worklog.facts import Decision
@@ -212,6 +214,22 @@ def test_a_registration_is_open_when_all_groups_have_their_seeds(tmp_path: Path)
     assert main([program, *groups, "--home", str(tmp_path)]) == 0
     write_note(tmp_path, "runs", "yes", run=open_run(last))
     assert kinds(tmp_path) == []
+
+
+def test_the_command_to_compare_groups_is_one_for_a_shell(tmp_path: Path) -> None:
+    kept = register(tmp_path, "rates", REGISTERED)
+    groups = ["it's; touch PWNED #", "$(touch PWNED)", "-x"]
+    for rate, group in enumerate(groups):
+        seeds_of(tmp_path, rate, 2, registered=kept.carried(), group=group)
+    (decision,) = now(tmp_path).decisions
+    assert shlex.split(decision.command) == ["compare", "--", *groups]
+    echoed = subprocess.run(["sh", "-c", f"printf '%s\\n' {decision.command}"], capture_output=True)
+    assert echoed.stdout.decode().splitlines() == ["compare", "--", *groups]
+
+
+def test_the_page_shows_the_whole_command() -> None:
+    decision = Decision("registration", "which is better?", "compare " + "a" * 300, "", 0.0)
+    assert decision.command in render("_decisions.html", decisions=[decision], trouble="")
 
 
 @pytest.mark.medium

@@ -1,6 +1,7 @@
 """The state of a sweep as a table, and as the fields of `--json`."""
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -138,7 +139,7 @@ def notes(state: State, program: str) -> list[str]:
         found.append(
             f"configuration {standings[0].configuration} is the best of {len(standings)} on the "
             "seeds that chose it, so its mean is too good; measure it on fresh seeds: "
-            f"{program} sweep {state.sweep.name} --report"
+            f"{program} sweep {shlex.quote(state.sweep.name)} --report"
         )
     return found
 

@@ -1,6 +1,7 @@
 """The command `sweep`."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -215,7 +216,7 @@ def _ask_for_report(options: argparse.Namespace, found: "Sweep") -> None:
     if any(block.purpose == "tuning" for block in state.open) or best is None:
         raise UsageError(
             f"the tuning of `{found.name}` has not finished, so its best configuration is not "
-            f"known: go on with {options.program_name} sweep {options.what[0]}"
+            f"known: go on with {options.program_name} sweep {shlex.quote(options.what[0])}"
         )
     named = _numbers(options.configurations, found.definition.configurations)
     before = read_report(found)

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import shlex
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
@@ -112,7 +113,8 @@ def _matching(index: Index, filter_: str) -> list[RunRow]:
     page = index.runs(filter_, limit=MOST_RUNS)
     if not page.rows:
         raise UsageError(
-            f"no run matches the filter `{filter_}`: runshelf runs '{filter_}' shows what matches"
+            f"no run matches the filter `{filter_}`: runshelf runs {shlex.quote(filter_)} shows "
+            "what matches"
         )
     if page.total > len(page.rows):
         raise UsageError(f"`{filter_}` matches {page.total:_} runs, the limit is {MOST_RUNS:_}")

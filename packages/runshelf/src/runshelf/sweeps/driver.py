@@ -3,6 +3,7 @@
 It holds no state: a driver that is killed can be started again, and several may work on one sweep.
 """
 
+import shlex
 import time
 from collections.abc import Callable
 from typing import NamedTuple, final
@@ -82,7 +83,7 @@ def drive(
             if len(deaths) >= _MOST_DEATHS or any(_is_final(end) for end in deaths):
                 raise UserFacingError(
                     f"the sweep stopped ({_how(deaths[-1])}); every finished block is kept: go on "
-                    f"with runshelf sweep {sweep.folder}"
+                    f"with runshelf sweep {shlex.quote(str(sweep.folder))}"
                 )
             wanted = min(workers, len(state.open))
             if engine.alive() < wanted:

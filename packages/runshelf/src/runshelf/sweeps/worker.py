@@ -1,5 +1,6 @@
 """A worker: claims open blocks one after the other and runs them, until none is left."""
 
+import shlex
 import signal
 import time
 from collections.abc import Callable, Generator
@@ -111,7 +112,7 @@ class Worker:
         kind = Interrupted if self._signal == signal.SIGINT else Ended
         return kind(
             "interrupted (every finished block is kept); go on with: "
-            f"runshelf sweep {self._sweep.folder}"
+            f"runshelf sweep {shlex.quote(str(self._sweep.folder))}"
         )
 
 

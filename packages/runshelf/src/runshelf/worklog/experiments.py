@@ -43,7 +43,9 @@ def _complete(kept: Kept, runs: Sequence[RunRow]) -> Decision:
         f"{cut(one.question, _SHOWN)} ({kept.name}: {plural(len(groups), 'group')} of "
         f"{plural(one.n, 'seed')} have ended)"
     )
-    command = "compare " + " ".join(f"'{group}'" for group in groups)
+    # Groups of a received home may have any names, also those of options.
+    end = ["--"] if any(group.startswith("-") for group in groups) else []
+    command = shlex.join(["compare", *end, *groups])
     return Decision("registration", text, command, runs[0].ulid, runs[0].created)
 
 
@@ -88,7 +90,7 @@ def unreported_sweeps(facts: Facts) -> Iterable[Decision]:
                     "on tuning seeds. A report on other seeds shows what the best one is worth."
                 )
                 since = (folder / "sweep.json").stat().st_mtime
-                yield Decision("sweep", text, f"sweep {name} --report", "", since)
+                yield Decision("sweep", text, f"sweep {shlex.quote(name)} --report", "", since)
 
 
 def worse_rows(facts: Facts) -> Iterable[Decision]:
