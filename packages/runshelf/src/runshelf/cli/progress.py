@@ -9,6 +9,7 @@ from runshelf.terminal_text import put
 
 # A longer command prints its progress.
 _PATIENCE_SECONDS = 1.0
+_CLEARED = "\r\x1b[K"  # the line, on a terminal
 
 
 @final
@@ -18,16 +19,26 @@ class ProgressLine:
     def __init__(self, activity: str) -> None:
         self._activity = activity
         self._next = time.monotonic() + _PATIENCE_SECONDS
+        self._is_shown = False  # on a terminal: a text without an end
 
     def __call__(self, done: int, total: int, to_go: float = 0.0) -> None:
         """On a terminal, replace the previous line; elsewhere, print a line every few seconds."""
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + (0.2 if sys.stderr.isatty() else 3.0)
-        left = f", {duration(to_go)} to go" if to_go else ""
-        text = f"{self._activity} {done:,} of {total:,} runs{left}"
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K")
-            put(text if done < total else "", end="", file=sys.stderr, flush=True)
-        elif done < total:
-            put(text, file=sys.stderr)
+        if done == total:
+            self._clear()
+        elif time.monotonic() >= self._next:
+            left = f", {duration(to_go)} to go" if to_go else ""
+            self._show(f"{self._activity} {done:,} of {total:,} runs{left}")
+
+    def _clear(self) -> None:
+        """Remove the text before the next line is printed."""
+        if self._is_shown:
+            sys.stderr.write(_CLEARED)
+            sys.stderr.flush()
+            self._is_shown = False
+
+    def _show(self, text: str) -> None:
+        self._is_shown = sys.stderr.isatty()
+        self._next = time.monotonic() + (0.2 if self._is_shown else 3.0)
+        if self._is_shown:
+            sys.stderr.write(_CLEARED)
+        put(text, end="" if self._is_shown else "\n", file=sys.stderr, flush=self._is_shown)
