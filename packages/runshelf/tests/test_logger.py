@@ -758,10 +758,37 @@ def test_without_stderr_nothing_breaks(run):
 
 def test_a_closed_descriptor_loses_nothing(run):
     runshelf.log("a", 1)
-    os.close(logger._file._descriptor)
+    os.close(logger._file._file.number)
     runshelf.log("a", 2)
     runshelf.log("a", 3)
     assert sorted(v["a"] for v in values(run)) == [1, 2, 3]
+
+
+def test_nothing_is_written_into_a_file_that_has_our_number(run):
+    runshelf.log("a", 1)
+    taken = logger._file._file.number
+    with (run / "mine").open("w+") as mine:
+        os.dup2(mine.fileno(), taken)  # closes ours
+        runshelf.log("a", 2)
+        logger._file.close()
+        assert mine.read() == ""
+    os.close(taken)
+    assert sorted(v["a"] for v in values(run)) == [1, 2]
+
+
+def test_a_daemon_that_closes_all_descriptors_keeps_its_files(tmp_path):
+    program = (
+        "import os, runshelf\nrunshelf.log('a', 1)\nos.closerange(3, 256)\n"
+        "mine = [open(f'mine{n}', 'w+') for n in range(9)]\nrunshelf.log('a', 2)\n"
+        "for file in mine: print('x', end='', file=file)"
+    )
+    done = python(program, tmp_path)
+    assert done.returncode == 0
+    assert "Error" not in done.stderr
+    assert {path.read_text() for path in tmp_path.glob("mine*")} == {"x"}
+    run = the_run(tmp_path)
+    assert sorted(v["a"] for v in values(run.folder)) == [1, 2]
+    assert [event["status"] for event in run.events()] == ["started", "finished"]
 
 
 def test_lines_are_synced_and_a_removed_run_is_noticed(run, capsys, monkeypatch):
@@ -772,12 +799,12 @@ def test_lines_are_synced_and_a_removed_run_is_noticed(run, capsys, monkeypatch)
     deadline = time.monotonic() + 20
     while not synced and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert synced == [logger._file._descriptor]
+    assert synced == [logger._file._file.number]
     time.sleep(0.1)
     assert len(synced) == 1, "nothing written, nothing to sync"
     for path in run.glob("metrics-*"):
         path.unlink()
-    while logger._file._descriptor >= 0 and time.monotonic() < deadline:
+    while logger._file._file and time.monotonic() < deadline:
         runshelf.log("a", 2)
         time.sleep(0.01)
     assert "was removed" in capsys.readouterr().err

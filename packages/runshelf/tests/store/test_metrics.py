@@ -262,5 +262,5 @@ def test_kill_9_at_random_moments(tmp_path):
 def test_the_file_can_be_read_while_a_line_is_being_written(tmp_path):
     with LinesWriter(tmp_path / "x") as lines:
         lines.write({"a": 1})
-        os.write(lines._descriptor, b'{"a":')
+        os.write(lines._file.number, b'{"a":')
         assert read_lines(tmp_path / "x") == ([{"a": 1}], 1)

@@ -11,6 +11,7 @@ from typing import final
 
 from runshelf.logger import script
 from runshelf.logger.problems import Refused, problems
+from runshelf.store.own_descriptor import OwnDescriptor
 
 SYNC_SECONDS = 3.0
 RETRY_SECONDS = 10.0
@@ -32,7 +33,7 @@ class LineFile:
         """Reset all state; a forked process calls this, since the parent keeps the file."""
         self.lock = threading.RLock()  # reentrant, since a signal handler may log, too
         self.folder = ""
-        self._descriptor = -1
+        self._file: OwnDescriptor | None = None
         self._torn = False
         self._is_dirty = False
         self._is_opening = False
@@ -48,21 +49,13 @@ class LineFile:
             UserFacingError: there is no run to write to.
         """
         with self.lock:
-            if self._descriptor < 0:
-                self.open()
+            descriptor = self._opened().number
             if self._torn:
                 line = b"\n" + line
             self._torn = True  # until the whole line is in the file
-            try:
-                rest = line[os.write(self._descriptor, line) :]
-                while rest:  # only when the disk fills up
-                    rest = rest[os.write(self._descriptor, rest) :]
-            except OSError as error:
-                if error.errno != errno.EBADF:
-                    raise
-                # The program closed all descriptors, as a daemon does at its start.
-                self._descriptor = -1
-                self.write(line)
+            rest = line[os.write(descriptor, line) :]
+            while rest:  # only when the disk fills up
+                rest = rest[os.write(descriptor, rest) :]
             self._torn = False
             self._is_dirty = True
 
@@ -74,31 +67,36 @@ class LineFile:
             UserFacingError: the run cannot be created.
         """
         with self.lock:
-            if self._descriptor >= 0:
-                return self.folder
-            if self._is_opening:
-                raise Refused("a signal handler logs while the run is created", "reentrant")
-            if self._failed and time.monotonic() - self._failed[0] < RETRY_SECONDS:
-                raise self._failed[1]
-            self._is_opening = True
-            try:
-                self.folder = script.find_or_make_run(self.close)
-                self._descriptor = script.open_lines(self.folder)
-                self._failed = None
-                # Registered after the end of the run, so that it runs before it.
-                atexit.register(self._before_end)
-            except Exception as error:
-                self._failed = (time.monotonic(), error)
-                raise
-            finally:
-                self._is_opening = False
-            self._torn = False
-            self.begin_syncing()
+            self._opened()
             return self.folder
+
+    def _opened(self) -> OwnDescriptor:
+        """Return the open file; open one if there is none, or the program has closed it."""
+        if self._file is not None and self._file.is_open():
+            return self._file
+        if self._is_opening:
+            raise Refused("a signal handler logs while the run is created", "reentrant")
+        if self._failed and time.monotonic() - self._failed[0] < RETRY_SECONDS:
+            raise self._failed[1]
+        self._is_opening = True
+        try:
+            self.folder = script.find_or_make_run(self.close)
+            self._file = OwnDescriptor(script.open_lines(self.folder))
+            self._failed = None
+            # Registered after the end of the run, so that it runs before it.
+            atexit.register(self._before_end)
+        except Exception as error:
+            self._failed = (time.monotonic(), error)
+            raise
+        finally:
+            self._is_opening = False
+        self._torn = False
+        self.begin_syncing()
+        return self._file
 
     def begin_syncing(self) -> None:
         """Start the thread that syncs the file, so that lines survive a power cut."""
-        if self._descriptor < 0:
+        if self._file is None:
             return
         self._stopped = threading.Event()
         self._syncer = threading.Thread(
@@ -115,9 +113,9 @@ class LineFile:
 
     def close(self) -> None:
         """Close the file; the next line opens another."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
     def _sync(self, stopped: threading.Event) -> None:
         while not stopped.wait(SYNC_SECONDS):
@@ -126,13 +124,16 @@ class LineFile:
                 self._sync_once()
 
     def _sync_once(self) -> None:
+        file = self._file
+        if file is None or not file.is_open():
+            return  # closed by this module or by the program: nothing is lost
         try:
-            if os.fstat(self._descriptor).st_nlink == 0:
+            if os.fstat(file.number).st_nlink == 0:
                 with self.lock:
                     self.close()
                 raise Refused(f"run `{self.folder}` was removed: opening a new file", "removed")
-            os.fsync(self._descriptor)
+            os.fsync(file.number)
         except (OSError, Refused) as error:
-            # EBADF: closed in the meantime by this module or by the program; nothing is lost.
+            # EBADF: closed in the meantime.
             if not isinstance(error, OSError) or error.errno != errno.EBADF:
                 problems.note(error)

@@ -123,7 +123,7 @@ class _OwnRun:
         """Drop the run without recording an end: after a fork the parent still writes it."""
         writer, self._writer = self._writer, None
         if writer is not None:
-            os.close(writer._lock)  # pyright: ignore[reportPrivateUsage]
+            writer.forget_lock()
 
 
 def _record_exit(writer: "RunWriter", status: object) -> None:

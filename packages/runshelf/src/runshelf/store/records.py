@@ -19,6 +19,7 @@ from runshelf.errors import UsageError, shown
 from runshelf.received_json import DEEPEST, is_too_deep, parse_record
 from runshelf.store.files import disk_errors
 from runshelf.store.opening import read_whole
+from runshelf.store.own_descriptor import OwnDescriptor
 from runshelf.store.writing import open_lines
 
 Record = dict[str, Any]
@@ -51,9 +52,12 @@ class LinesWriter:
             UserFacingError: the file cannot be opened.
         """
         self.path = path
-        self._descriptor = open_lines(path.parent, path.name)
-        with disk_errors(path):
-            self._torn = _ends_torn(self._descriptor)
+        self._open()
+
+    def _open(self) -> None:
+        self._file = OwnDescriptor(open_lines(self.path.parent, self.path.name))
+        with disk_errors(self.path):
+            self._torn = _ends_torn(self._file.number)
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append `record`; once this returns, the record survives a kill of the process.
@@ -66,23 +70,25 @@ class LinesWriter:
             UserFacingError: the disk is full; earlier records are intact.
         """
         line = to_line(record) + b"\n"
+        if not self._file.is_open():  # the program that logs has closed it
+            self._open()
         if self._torn:
             line = b"\n" + line
         self._torn = True  # until the whole line is in the file
         with disk_errors(self.path):
             rest = line
             while rest:  # more than one write only when the disk fills up
-                rest = rest[os.write(self._descriptor, rest) :]
+                rest = rest[os.write(self._file.number, rest) :]
         self._torn = False
 
     def sync(self) -> None:
         """Sync the file, so that everything written so far survives a power cut."""
         with disk_errors(self.path):
-            os.fsync(self._descriptor)
+            os.fsync(self._file.number)
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._descriptor)
+        self._file.close()
 
     def __enter__(self) -> "LinesWriter":
         """Return the writer."""

@@ -27,6 +27,7 @@ from runshelf.store.home import RUNS, TRASH, make_run_folder, shared
 from runshelf.store.liveness import HeartbeatWriter
 from runshelf.store.membership import membership
 from runshelf.store.opening import NoFile, opened, read_whole
+from runshelf.store.own_descriptor import OwnDescriptor
 from runshelf.store.paths import is_file
 from runshelf.store.records import LinesWriter, from_json, read_lines, to_json, to_line
 from runshelf.store.run_ids import is_ulid, new_ulid, short_id
@@ -153,7 +154,7 @@ class RunWriter:
             status: the first event.
         """
         self.run = run
-        self._lock = lock
+        self._lock = OwnDescriptor(lock)
         self._clock, self._began = SteadyClock(_newest_time(run)), time.monotonic()
         self.heartbeat = HeartbeatWriter(run.folder)
         try:
@@ -199,7 +200,11 @@ class RunWriter:
         """Release the lock."""
         self.heartbeat.stop()
         self._events.close()
-        os.close(self._lock)
+        self._lock.close()
+
+    def forget_lock(self) -> None:
+        """Close the lock in a forked process, whose parent holds it and writes the run."""
+        self._lock.close()
 
     def __enter__(self) -> "RunWriter":
         """Return the writer."""
