@@ -77,6 +77,25 @@ def test_time_follows_a_clock_that_is_set_forward(clocks):
     assert clock.now() == clocks.wall
 
 
+def test_a_thread_that_waits_between_two_lines_sets_no_clock_ahead(clocks, monkeypatch):
+    clock, others = SteadyClock(), []
+
+    def time() -> float:
+        """Return the wall clock; another thread asks for the time before this one goes on."""
+        found = clocks.wall
+        if not others:
+            others.append(0.0)
+            clocks.passes(1.0)
+            others.append(clock.now())
+        return found
+
+    monkeypatch.setattr(steady_clock.time, "time", time)
+    clock.now()
+    assert others[1] == clocks.wall
+    clocks.passes(1.0)
+    assert clock.now() == clocks.wall
+
+
 def test_a_record_that_goes_on_begins_after_its_last_time(clocks):
     assert SteadyClock(after=clocks.wall + HOUR).now() == clocks.wall + HOUR
 

@@ -12,6 +12,8 @@ from typing import final
 class SteadyClock:
     """The wall clock; if that is set back, the time goes on as the monotonic clock does.
 
+    Threads may share it: without a lock, which a forked process could find locked.
+
     Args:
         after: the earliest time, in Unix seconds: that of the last record, for one that goes on.
     """
@@ -23,10 +25,12 @@ class SteadyClock:
 
     def now(self) -> float:
         """Return the time in Unix seconds."""
-        found = time.time() + self._ahead  # only one clock is read: a program logs a million times
-        if found < self._latest:
-            steady = max(self._latest, self._began + time.monotonic())
-            self._ahead += steady - found
-            found = steady
+        # Read before the wall clock: another thread may have the time of a moment later already.
+        latest, ahead = self._latest, self._ahead
+        wall = time.time()  # only one clock is read: a program logs a million times
+        found = wall + ahead
+        if found < latest:
+            found = max(latest, self._began + time.monotonic())
+            self._ahead = found - wall
         self._latest = found
         return found
