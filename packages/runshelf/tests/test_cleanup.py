@@ -60,6 +60,25 @@ def test_a_removed_run_is_in_the_trash_and_can_be_restored(home: Path) -> None:
     assert {path.name: path.read_bytes() for path in run.folder.iterdir()} == before
 
 
+def test_a_kill_right_after_the_move_leaves_the_time_of_removal(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_run(home, 1)
+    os.utime(folder, (0, 0))
+    move = Path.rename
+
+    def killed(path: Path, target: Path) -> None:
+        move(path, target)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
+        remove(home, open_run(folder))
+    monkeypatch.undo()
+    collect(home, trash_days=30.0)
+    assert trashed(home) == [ulid(1)]
+
+
 def test_a_running_run_is_not_removed(home: Path) -> None:
     with create_run(home, command="run", config={}, argv=[]) as writer:
         with pytest.raises(UsageError, match=f"run {writer.run.short} is running: stop it first"):

@@ -30,8 +30,10 @@ def remove(home: Path, run: Run) -> None:
     trash = without_links(home, shared(home, TRASH))
     with disk_errors(trash), _locked(run):
         make_shared(home, TRASH)
+        # The time of removal, set before: a kill between the two must not leave an old time in the
+        # trash, for which `gc` would delete the run at once.
+        touch(run.folder)
         run.folder.rename(trash / run.ulid)
-        touch(trash / run.ulid)  # the time of removal
 
 
 def restore(home: Path, name: str) -> Run:
