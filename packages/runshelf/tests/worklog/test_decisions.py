@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from packages.runshelf.tests.web.runs import backdate, begin, done, finish, log
 
+from runshelf.batteries.code_identity import Code
+from runshelf.batteries.last_pass import keep_pass
 from runshelf.cli.main import main
 from runshelf.errors import UsageError
 from runshelf.index.run_index import open_index
@@ -19,6 +21,7 @@ from runshelf.recorder.budget import write_weekly
 from runshelf.registrations.kept import register
 from runshelf.registrations.registration import Hypothesis, Registration
 from runshelf.store.diagnosis import write_diagnosis
+from runshelf.store.home import shared
 from runshelf.store.run import open_run
 from runshelf.web.templates import render
 from runshelf.worklog import decisions, hours
@@ -137,6 +140,35 @@ def test_another_source_takes_one_line(tmp_path: Path) -> None:
     with open_index(tmp_path) as index:
         facts = facts_of(tmp_path, index)
     assert open_decisions(facts, [*decisions.SOURCES, lambda facts: [extra]]) == [extra]
+
+
+@pytest.mark.parametrize("kind", ["link", "text", "folder"])
+def test_a_damaged_verdict_of_a_battery_is_left_out(tmp_path: Path, kind: str) -> None:
+    code = Code(tmp_path, "0" * 64, "")
+    keep_pass(tmp_path, tmp_path / "rows", code, {"toy": "worse"})
+    bad = shared(tmp_path, "batteries") / "0.json"
+    if kind == "link":
+        bad.symlink_to(tmp_path / "secret")
+    elif kind == "text":
+        bad.write_text("no JSON")
+    else:
+        bad.mkdir()
+    (decision,) = now(tmp_path).decisions
+    assert "toy (worse)" in decision.text
+
+
+def test_the_digest_and_the_hours_count_all_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(decisions, "MOST_RUNS", 1)
+    for seed in range(3):
+        done(tmp_path, seed, points=3)
+    assert main(["digest", "--home", str(tmp_path), "--json"]) == 0
+    digest = json.loads(capsys.readouterr().out)
+    assert len(digest["runs"]) == 3
+    assert main(["hours", "--home", str(tmp_path), "--json"]) == 0
+    spent = json.loads(capsys.readouterr().out)
+    assert spent["run_seconds_this_week"] == spent["run_seconds"] > 0
 
 
 def test_the_digest_has_what_happened_in_its_span(

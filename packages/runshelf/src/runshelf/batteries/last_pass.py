@@ -10,6 +10,7 @@ from typing import NamedTuple, final
 
 from runshelf.batteries.code_identity import Code
 from runshelf.batteries.rows import row_names
+from runshelf.errors import UserFacingError
 from runshelf.received_json import parse_record
 from runshelf.store.home import make_shared, shared
 from runshelf.store.opening import read_whole
@@ -50,10 +51,10 @@ def keep_pass(home: Path, battery: Path, code: Code, words: Mapping[str, str]) -
 
 
 def last_passes(home: Path) -> Iterable[LastPass]:
-    """Yield what the last pass of each battery found; a damaged file is left out."""
+    """Yield what the last pass of each battery found; a damaged file or a link is left out."""
     folder = shared(home, _BATTERIES)
     for path in sorted(folder.glob("*.json")):
-        with suppress(ValueError, TypeError, KeyError):
+        with suppress(ValueError, TypeError, KeyError, UserFacingError):
             fields = parse_record(read_whole(folder, path.name) or b"")
             words = {str(name): str(word) for name, word in dict(fields["words"]).items()}
             created = float(fields["created"])

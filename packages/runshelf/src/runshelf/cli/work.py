@@ -187,18 +187,18 @@ def _compute(options: argparse.Namespace, now: float) -> dict[str, Any]:
     """Return the seconds and the cost of runs, and the inferred hours of work."""
     from runshelf.index.run_index import open_index
     from runshelf.recorder.budget import week_start
-    from runshelf.worklog.decisions import facts_of
+    from runshelf.worklog.decisions import all_facts_of
     from runshelf.worklog.week import digest_of
 
     with open_index(home(options)) as index:
         index.refresh()
-        found = digest_of(facts_of(home(options), index), week_start(now), now)
-        total = index.runs(limit=2**31).rows
+        facts = all_facts_of(home(options), index)
+    found = digest_of(facts, week_start(now), now)
     return {
         "inferred_this_week": found.inferred,
         "run_seconds_this_week": found.run_seconds,
-        "run_seconds": sum(row.seconds or 0.0 for row in total),
-        "cost": sum(row.cost or 0.0 for row in total),
+        "run_seconds": sum(row.seconds or 0.0 for row in facts.rows),
+        "cost": sum(row.cost or 0.0 for row in facts.rows),
         "cost_this_week": found.spent_this_week,
         "weekly_budget": found.weekly,
     }
@@ -260,7 +260,7 @@ def _digest(options: argparse.Namespace) -> "Outcome":
 
     from runshelf.index.run_index import open_index
     from runshelf.store.writing import write_whole
-    from runshelf.worklog.decisions import facts_of
+    from runshelf.worklog.decisions import all_facts_of
     from runshelf.worklog.week import as_markdown, begin_of, digest_of
 
     now = time.time()
@@ -269,7 +269,7 @@ def _digest(options: argparse.Namespace) -> "Outcome":
         raise UsageError(f"`{options.save}` must end in .md; try week.md")
     with open_index(home(options)) as index:
         index.refresh()
-        found = digest_of(facts_of(home(options), index), since, now)
+        found = digest_of(all_facts_of(home(options), index), since, now)
     text = as_markdown(found)
     if options.save is not None:
         write_whole(Path(options.save), text.encode("utf-8", "replace"))

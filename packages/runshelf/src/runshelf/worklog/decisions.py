@@ -27,6 +27,7 @@ from runshelf.worklog.premortems import FILE, read_premortem
 from runshelf.worklog.questions import questions_of
 
 MOST_RUNS = 1_000  # the newest; what older runs leave open is no longer looked for
+_ALL_RUNS = 2**31
 MOST_LOOKED_AT = 50  # runs whose files are read
 _SHOWN = 160  # characters of a text
 _NEARLY = 0.8  # of the weekly budget
@@ -54,12 +55,21 @@ class Now(NamedTuple):
 
 
 def facts_of(home: Path, index: Index) -> Facts:
-    """Return the facts of a home.
+    """Return the facts of a home, with its newest runs.
 
     Raises:
         UserFacingError: the index or a note cannot be read.
     """
     return Facts(home, index.runs(limit=MOST_RUNS).rows, read_notes(home))
+
+
+def all_facts_of(home: Path, index: Index) -> Facts:
+    """Return the facts of a home with all of its runs, of which costs and hours are sums.
+
+    Raises:
+        UserFacingError: the index or a note cannot be read.
+    """
+    return Facts(home, index.runs(limit=_ALL_RUNS).rows, read_notes(home))
 
 
 def open_decisions(facts: Facts, sources: Sequence[Source] | None = None) -> list[Decision]:
