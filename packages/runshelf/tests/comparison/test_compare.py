@@ -258,6 +258,8 @@ def test_tuning_seeds_are_refused_unless_allowed(tmp_path: Path, compare: Shell)
         (("a group", "--low", "CartPole-v1=600"), "low must be below high"),
         (("a group", "--low", "CartPole-v1=x"), "--low must be ENV=NUMBER"),
         (("a group", "--threshold", "x"), "must be X or ENV=X"),
+        (("a group", "--threshold", "nan"), "must be X or ENV=X"),
+        (("a group", "--threshold", "CartPole-v1=1e999"), "must be X or ENV=X"),
         (("a group", "--window", "0"), "from 1 to 100"),
         (("a group", "--alpha", "1"), "above 0 and below 0.5"),
         (("a group", "--html", "x.csv"), "ends in .html"),
@@ -340,6 +342,18 @@ def test_across_environments(tmp_path: Path, compare: Shell) -> None:
     assert any("Own-v0" in note for note in without["notes"])
     pairs = [pair for env in found["environments"] for pair in env["pairs"]]
     assert [pair["p_corrected"] for pair in pairs] == pytest.approx([3 * pairs[0]["p"]] * 3)
+
+
+def test_across_environments_with_few_seeds(tmp_path: Path, compare: Shell) -> None:
+    for env in ("CartPole-v1", "Acrobot-v1"):
+        make_group(tmp_path, "a group", [100.0], env=env)
+        make_group(tmp_path, "b group", [90.0, 95.0], env=env, config={"learning_rate": 0.1})
+    found = compare.json("a group", "b group")["across"]
+    assert found["groups"][0]["iqm"]["low"] is None
+    assert found["notes"] == [
+        "groups with 1 seed in an environment have no intervals",
+        "with 2 seeds in an environment, these intervals are too narrow",
+    ]
 
 
 @pytest.mark.medium

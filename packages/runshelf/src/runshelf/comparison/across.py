@@ -91,7 +91,9 @@ def _notes(
     some = dict.fromkeys(side.label for one in usable for side in one.sides)
     if without := [label for label in some if label not in labels]:
         notes.append(f"left out, since they lack an environment: {', '.join(without)}")
-    least = min(len(side.seeds) for one in usable for side in one.sides)
-    if least < 10:
-        notes.append(f"with {least} seeds in an environment, these intervals are too narrow")
+    seeds = sorted({len(side.seeds) for one in usable for side in one.sides})
+    if seeds[0] == 1:
+        notes.append("groups with 1 seed in an environment have no intervals")
+    if few := [count for count in seeds if 1 < count < 10]:
+        notes.append(f"with {few[0]} seeds in an environment, these intervals are too narrow")
     return notes

@@ -154,16 +154,24 @@ def thresholds(texts: Iterable[str]) -> dict[str, float]:
     """Return thresholds by environment from `X` and `ENV=X`; the key is empty for all others.
 
     Raises:
-        UsageError: a text has no number.
+        UsageError: a text has no number, or one that is not finite.
     """
     found: dict[str, float] = {}
     for text in texts:
         env, _, value = text.rpartition("=")
-        try:
-            found[env] = float(value)
-        except ValueError:
-            raise UsageError(f"`--threshold` must be X or ENV=X, got `{text}`; try 475") from None
+        number = _number(value)
+        if not math.isfinite(number):
+            raise UsageError(f"`--threshold` must be X or ENV=X, got `{text}`; try 475")
+        found[env] = number
     return found
+
+
+def _number(text: str) -> float:
+    """Return the number that a text is; NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def better_direction(metric: str) -> Better:
