@@ -715,6 +715,13 @@ def test_a_first_row_of_an_unknown_library_may_be_of_a_policy_that_has_learned(r
     assert ("PI-ENT-START" in {one.check.id for one in diagnose(of).findings}) == found
 
 
+def test_a_log_that_has_hardly_begun_is_judged():
+    of = Log(
+        "new", "unknown", {RETURN: Signal(np.array([0.0, 5e-324]), np.ones(2), "r")}, planned=1e12
+    )
+    assert not diagnose(of).findings
+
+
 @pytest.mark.medium
 def test_a_fall_of_the_values_that_are_left_out_is_no_rise():
     """The first values are means of too few episodes; those before them are no rise."""

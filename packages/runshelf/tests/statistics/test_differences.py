@@ -180,3 +180,15 @@ def test_holm_rejects_what_the_sequential_rule_rejects() -> None:
                 break
             rejected[index] = True
         assert ((holm(p) <= 0.05) == rejected).all()
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e160])
+def test_the_interval_of_extreme_values_is_that_of_usual_ones(size: float) -> None:
+    first, second = np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 0.5])
+    usual, found = welch(first, second), welch(first * size, second * size)
+    np.testing.assert_allclose(np.array(found[:3]) / size, usual[:3], rtol=1e-9)
+
+
+def test_values_too_far_apart_for_floats_have_no_finite_interval() -> None:
+    found = welch(np.array([-1e308, 1e308]), np.array([1.0, 2.0]))
+    assert not np.isfinite(found[1:3]).any()

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from runshelf.charts.plot import Line, y_scale
+from runshelf.charts.plot import Line, x_scale, y_scale
 from runshelf.charts.scales import Scale
 from runshelf.web.drawing.charts import Mark, chart
 
@@ -66,6 +66,28 @@ def test_extreme_values_are_drawn(y: list[float]) -> None:
     svg = str(chart("m", [line(y)], "env_steps"))
     assert "nan" not in svg.lower().replace("null", "")
     assert 'class="centre" d="M' in svg
+
+
+@pytest.mark.parametrize(
+    ("y", "x"),
+    [
+        ([-1e308, 1e308], [0.0, 1.0]),
+        ([5e-324, 1.5e-323], [0.0, 1.0]),
+        ([1.0, 2.0], [2.0**60, 2.0**60]),
+        ([1.0], [2.0**60]),
+        ([1.0, 1.0 + 2e-16], [0.0, 1.0]),
+    ],
+)
+@pytest.mark.parametrize("log", [False, True])
+def test_axes_that_numbers_do_not_resolve_are_drawn(
+    y: list[float], x: list[float], log: bool
+) -> None:
+    lines = [line(y, x)]
+    for scale in (x_scale(lines), y_scale(lines, log=log)):
+        assert scale is not None
+        assert 1 <= len(scale.labels()) <= 12
+        assert np.isfinite(scale.place(np.array([scale.low, scale.high]))).all()
+    assert "<svg" in str(chart("m", lines, "env_steps"))
 
 
 def test_titles_are_escaped() -> None:

@@ -58,9 +58,10 @@ def expected_points(log: Log, x: Values) -> float:
     If the budget has no end, it is the number of points until now.
     """
     more = log.budget / log.end if log.end > 0 and math.isfinite(log.budget) else 1.0
-    return len(x) * max(1.0, more)
+    return len(x) * min(max(1.0, more), MOST_MORE)
 
 
+MOST_MORE = 1e9  # a log that has hardly begun expects at most this many times its points
 WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 
 

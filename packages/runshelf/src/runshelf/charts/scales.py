@@ -10,6 +10,8 @@ import numpy as np
 from runshelf.durations import duration
 from runshelf.formatting import short
 
+LARGEST = 1e300  # larger values lie beyond the end of a scale
+NARROWEST = 1e-12  # the least width of a scale, relative to its values
 _TICKS = 5
 _CLOCK_STEPS = sorted(
     [s * u for u in (1.0, 60.0, 3600.0) for s in (1, 2, 5, 10, 15, 30)]
@@ -21,6 +23,8 @@ _CLOCK_STEPS = sorted(
 @dataclass(frozen=True)
 class Scale:
     """A linear or logarithmic map from values to the interval 0 to 1.
+
+    Scales that numbers cannot resolve are made wider, and those beyond `LARGEST` shorter.
 
     Attributes:
         low: the value at 0.
@@ -34,12 +38,23 @@ class Scale:
     log: bool = False
     clock: bool = False
 
+    def __post_init__(self) -> None:
+        """Keep the width of the scale, and its ticks, within what numbers resolve."""
+        least = 1.0 / LARGEST if self.log else -LARGEST
+        low, high = (min(max(end, least), LARGEST) for end in (self.low, self.high))
+        narrowest = NARROWEST * max(abs(low), abs(high)) + 1.0 / LARGEST
+        if high - low < narrowest:
+            low, high = low - narrowest / 2 * (not self.log), high + narrowest
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
     def place(self, values: np.ndarray) -> np.ndarray:
         """Return the positions of values."""
         if self.log:
             with np.errstate(invalid="ignore", divide="ignore"):
                 return (np.log10(values) - math.log10(self.low)) / self._decades()
-        return (values - self.low) / (self.high - self.low)
+        with np.errstate(over="ignore"):
+            return (values - self.low) / (self.high - self.low)
 
     def at(self, value: float) -> float:
         """Return the position of one value."""

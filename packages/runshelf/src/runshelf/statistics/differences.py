@@ -64,7 +64,9 @@ def welch(
     second: Float[np.ndarray, " others"],
     confidence: float = CONFIDENCE,
 ) -> Estimate:
-    """Return the difference of means with Welch's interval; NaN ends with one run in a group.
+    """Return the difference of means with Welch's interval.
+
+    The ends are NaN with one run in a group, and not finite for values too far apart for floats.
 
     d ± t(ν) √(v + w) with v = s₁²/n, w = s₂²/m and
     ν = (v + w)² / (v² / (n - 1) + w² / (m - 1)). Groups without any spread give no width.
@@ -81,12 +83,15 @@ def welch(
     apart = mean - other
     if min(n, m) < 2:
         return Estimate(apart, math.nan, math.nan, n + m)
-    v, w = deviation**2 / n, spread**2 / m
-    if v + w == 0.0:
+    unit = max(deviation, spread)
+    if unit == 0.0:
         return Estimate(apart, apart, apart, n + m)
+    if not math.isfinite(unit):
+        return Estimate(apart, math.nan, math.nan, n + m)
+    v, w = (deviation / unit) ** 2 / n, (spread / unit) ** 2 / m  # squares may be too large
     shares = v / (v + w), w / (v + w)
     freedom = 1.0 / (shares[0] ** 2 / (n - 1) + shares[1] ** 2 / (m - 1))
-    half = student_quantile(freedom, 0.5 + confidence / 2.0) * math.sqrt(v + w)
+    half = student_quantile(freedom, 0.5 + confidence / 2.0) * unit * math.sqrt(v + w)
     return Estimate(apart, apart - half, apart + half, n + m)
 
 
