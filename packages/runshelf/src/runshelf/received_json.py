@@ -8,6 +8,7 @@ of floats become infinities.
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 DEEPEST = 64  # levels of lists and objects; configurations and records have a few
@@ -97,6 +98,16 @@ def is_finite(number: int | float) -> bool:
         return math.isfinite(number)
     except OverflowError:  # a large integer
         return False
+
+
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """Return a JSON value if it is an object, else an empty one."""
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a JSON value if it is a list, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def finite(value: object) -> float | None:

@@ -145,6 +145,8 @@ def test_another_source_takes_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["link", "text", "folder"])
 def test_a_damaged_verdict_of_a_battery_is_left_out(tmp_path: Path, kind: str) -> None:
     code = Code(tmp_path, "0" * 64, "")
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "toy.json").write_text("{}")
     keep_pass(tmp_path, tmp_path / "rows", code, {"toy": "worse"})
     bad = shared(tmp_path, "batteries") / "0.json"
     if kind == "link":

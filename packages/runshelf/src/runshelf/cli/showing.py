@@ -25,7 +25,7 @@ from runshelf.formatting import plural
 from runshelf.index.entry import read_status
 from runshelf.index.grouping import group_of_run
 from runshelf.index.identity import IMPORT, source_of
-from runshelf.received_json import parse_json
+from runshelf.received_json import list_of, mapping_of, parse_json
 from runshelf.recorder.output_files import LIST
 from runshelf.recorder.output_log import OUTPUT
 from runshelf.recorder.output_reader import read_output, read_part
@@ -119,8 +119,8 @@ def print_code(run: Run) -> None:
 
 def print_packages(run: Run) -> None:
     """Print the packages of a run in the format of pip."""
-    python = _mapping(run.manifest.get("python"))
-    packages = _mapping(python.get("packages")) or _mapping(run.manifest.get("versions"))
+    python = mapping_of(run.manifest.get("python"))
+    packages = mapping_of(python.get("packages")) or mapping_of(run.manifest.get("versions"))
     for name, version in packages.items():
         put(f"{harmless(name)}=={harmless(version)}")
 
@@ -164,7 +164,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "run", f"{run.short} ({run.ulid})"
     yield "name", harmless(manifest.get("name") or "")
     yield "group", harmless(group_of_run(run))
-    yield "tags", ", ".join(map(harmless, _sequence(manifest.get("tags"))))
+    yield "tags", ", ".join(map(harmless, list_of(manifest.get("tags"))))
     yield "parent", harmless(short_id(str(manifest.get("parent") or "")))
     yield "command", harmless(_command(manifest))
     yield "in", harmless(manifest.get("cwd") or "")
@@ -174,15 +174,18 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "seeds", value_of(run.manifest["seeds"])
     yield "config", harmless(json.dumps(manifest["config"], ensure_ascii=False))[:2000]
     yield "cost", "" if status.cost is None else f"{status.cost:.2f}"
-    yield "git", _git(_mapping(manifest.get("git")))
+    yield "git", _git(mapping_of(manifest.get("git")))
     if manifest["command"] == IMPORT:
         unknown = "unknown: imported logs do not record it"
         yield from ((name, unknown) for name in ("code", "packages", "hardware"))
         return
     yield "code", _code(run)
-    yield "python", _python(_mapping(manifest.get("python")), _mapping(manifest.get("versions")))
-    yield "hardware", _hardware(_mapping(manifest.get("hardware")))
-    yield "masked", ", ".join(map(harmless, _sequence(manifest.get("masked"))))
+    yield (
+        "python",
+        _python(mapping_of(manifest.get("python")), mapping_of(manifest.get("versions"))),
+    )
+    yield "hardware", _hardware(mapping_of(manifest.get("hardware")))
+    yield "masked", ", ".join(map(harmless, list_of(manifest.get("masked"))))
 
 
 def _result(run: Run) -> str:
@@ -204,7 +207,7 @@ def _result_fields(run: Run) -> dict[str, Any] | None:
 
 
 def _command(manifest: Mapping[str, Any]) -> str:
-    return shlex.join(str(word) for word in _sequence(manifest.get("argv")))
+    return shlex.join(str(word) for word in list_of(manifest.get("argv")))
 
 
 def _git(git: Mapping[str, Any]) -> str:
@@ -232,7 +235,7 @@ def _code(run: Run) -> str:
 def _python(python: Mapping[str, Any], versions: Mapping[str, Any]) -> str:
     if not python:
         return harmless(versions.get("python") or "")
-    packages = _mapping(python.get("packages"))
+    packages = mapping_of(python.get("packages"))
     installed = plural(len(packages), "package")
     return harmless(f"{python.get('version')}, {installed}; show --packages lists them")
 
@@ -243,7 +246,7 @@ def _hardware(hardware: Mapping[str, Any]) -> str:
         str(hardware.get("cpu") or ""),
         _cores(hardware.get("cores")),
         size_of(memory) if isinstance(memory, int) else "",
-        *(str(_mapping(gpu).get("name") or "") for gpu in _sequence(hardware.get("gpus"))),
+        *(str(mapping_of(gpu).get("name") or "") for gpu in list_of(hardware.get("gpus"))),
         str(hardware.get("host") or ""),
     ]
     return harmless(", ".join(part for part in parts if part))
@@ -312,7 +315,7 @@ def _outputs(folder: Path) -> list[dict[str, Any]]:
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > _LARGEST_LIST:
             return []
-        return [dict(_mapping(entry)) for entry in _sequence(parse_json(path.read_bytes()))]
+        return [dict(mapping_of(entry)) for entry in list_of(parse_json(path.read_bytes()))]
     except (OSError, ValueError):
         return []
 
@@ -419,11 +422,3 @@ def _fields(summary: Summary) -> dict[str, float]:
         "mean": summary.mean,
         "n": summary.count,
     }
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
-
-
-def _sequence(value: object) -> Sequence[Any]:
-    return cast("Sequence[Any]", value) if isinstance(value, list) else []

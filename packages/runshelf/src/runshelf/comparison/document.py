@@ -2,11 +2,11 @@
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, final
 
+from runshelf.csv_cells import csv_cell
 from runshelf.terminal_text import harmless
 
 _LATEX = {
@@ -25,9 +25,6 @@ _LATEX = {
     "–": "--",
     "…": r"\ldots{}",
 }
-
-
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d+)?(e[+-]?\d+)?|inf|nan)")
 
 
 @final
@@ -111,7 +108,7 @@ def csv_text(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(heads)
     for row in rows:
-        table.writerow([_csv(cell) for cell in row])
+        table.writerow([csv_cell(cell) for cell in row])
     return text.getvalue()
 
 
@@ -147,13 +144,3 @@ def _latex_table(table: Table) -> str:
 
 def _latex(text: str) -> str:
     return "".join(_LATEX.get(c, c) for c in " ".join(harmless(text).split()))
-
-
-def _csv(cell: object) -> object:
-    """Return a cell; a text that begins like a formula gets a quote before it.
-
-    A list of numbers does not: programs read it, and a spreadsheet can do nothing but add it up.
-    """
-    if not isinstance(cell, str) or cell[:1] not in ("=", "+", "-", "@", "\t", "\r"):
-        return cell
-    return cell if all(map(_NUMBER.fullmatch, cell.split(" "))) else f"'{cell}"

@@ -17,7 +17,7 @@ from runshelf.index.database import folded
 from runshelf.index.grouping import group_of
 from runshelf.index.identity import identity_of, seeds_of, source_of
 from runshelf.index.rows import RunRow
-from runshelf.received_json import finite
+from runshelf.received_json import finite, list_of
 from runshelf.store.liveness import HEARTBEAT, heartbeat_time
 from runshelf.store.periods import periods_of
 from runshelf.store.run import Run, open_run
@@ -98,7 +98,7 @@ def read_entry(folder: Path) -> Entry:
     if run.ulid != folder.name:
         raise DamagedFile(f"`{folder}` is a copy of run {clean(run.ulid):.40}: give it its own id")
     texts = {key: _text(manifest.get(key)) for key in ("name", "env", "algorithm", "question")}
-    tags = [clean(tag) for tag in _list(manifest.get("tags")) if isinstance(tag, str)]
+    tags = [clean(tag) for tag in list_of(manifest.get("tags")) if isinstance(tag, str)]
     identity = identity_of(folder, manifest)
     group = clean(group_of(manifest, identity))
     source = _text(source_of(manifest))
@@ -239,7 +239,3 @@ def _number(value: object) -> Number:
 
 def _text(value: object) -> str | None:
     return clean(value)[:LONGEST_TEXT] if isinstance(value, str) and value else None
-
-
-def _list(value: object) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []

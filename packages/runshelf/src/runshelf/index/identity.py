@@ -7,11 +7,12 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeGuard, cast, final
 
 from runshelf.errors import UserFacingError
+from runshelf.received_json import list_of, mapping_of
 from runshelf.snapshot.code_snapshot import CODE, CodeFile, read_snapshot
 from runshelf.store.machine_metrics import may_be_measured
 from runshelf.store.summary import Summary
@@ -81,10 +82,10 @@ def configuration_of(manifest: Mapping[str, Any]) -> dict[str, object]:
     if manifest.get("command") == IMPORT:
         if not has_settings(manifest):
             return {"command": IMPORT, "source": source_of(manifest)}
-        return chosen | {"kind": _mapping(manifest.get("imported")).get("kind")}
+        return chosen | {"kind": mapping_of(manifest.get("imported")).get("kind")}
     if manifest.get("env"):
         return chosen
-    snapshot = _mapping(manifest.get("snapshot"))
+    snapshot = mapping_of(manifest.get("snapshot"))
     return chosen | {"argv": argv_without_seeds(manifest), "folder": snapshot.get("cwd")}
 
 
@@ -96,13 +97,13 @@ def has_settings(manifest: Mapping[str, Any]) -> bool:
 
 def source_of(manifest: Mapping[str, Any]) -> str | None:
     """Return the folder that a run was imported from; None for other runs."""
-    source = _mapping(manifest.get("imported")).get("from")
+    source = mapping_of(manifest.get("imported")).get("from")
     return source if isinstance(source, str) and source else None
 
 
 def label_of(manifest: Mapping[str, Any]) -> str:
     """Return the short form of an import's folder, which no other import of the home has."""
-    label = _mapping(manifest.get("imported")).get("label")
+    label = mapping_of(manifest.get("imported")).get("label")
     if isinstance(label, str) and label:
         return label
     return PurePosixPath(source_of(manifest) or IMPORT).name
@@ -110,11 +111,11 @@ def label_of(manifest: Mapping[str, Any]) -> str:
 
 def seeds_of(manifest: Mapping[str, Any]) -> list[int]:
     """Return the seeds of a run: recorded, else in its settings, else in its variable `SEED`."""
-    recorded = [seed for seed in _list(manifest.get("seeds")) if _is_seed(seed)]
+    recorded = [seed for seed in list_of(manifest.get("seeds")) if _is_seed(seed)]
     if recorded:
         return recorded
     found = dict(_seed_settings(manifest.get("config")))
-    variable = _mapping(manifest.get("environment")).get("SEED")
+    variable = mapping_of(manifest.get("environment")).get("SEED")
     named = found.get("seed", next(iter(found.values()), variable))
     if isinstance(named, str) and re.fullmatch(r"-?\d{1,18}", named):
         named = int(named)
@@ -150,9 +151,9 @@ def packages_of(manifest: Mapping[str, Any]) -> dict[str, object]:
     """Return package versions by name: of the program's Python, else of the recorder's."""
     python = manifest.get("python")
     if not isinstance(python, dict):
-        return dict(_mapping(manifest.get("versions")))
+        return dict(mapping_of(manifest.get("versions")))
     fields = cast("dict[str, Any]", python)
-    return {"python": fields.get("version"), **_mapping(fields.get("packages"))}
+    return {"python": fields.get("version"), **mapping_of(fields.get("packages"))}
 
 
 def computing(packages: Mapping[str, object]) -> dict[str, object]:
@@ -218,7 +219,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 def _seed_settings(config: Any) -> Iterator[tuple[str, object]]:
     """Yield the seeds of a configuration with their names, the outermost first."""
-    fields = _mapping(config)
+    fields = mapping_of(config)
     for key, value in fields.items():
         if is_seed_key(key):
             yield key.rpartition(".")[2].lower(), value
@@ -238,11 +239,3 @@ def _digest(value: object) -> str:
 
 def _is_seed(value: object) -> TypeGuard[int]:
     return type(value) is int and abs(value) < 2**63
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> Sequence[Any]:
-    return cast("Sequence[Any]", value) if isinstance(value, list) else []

@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from runshelf.csv_cells import csv_cell
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.interop.event_files import image_event, scalar_event, version_event
 from runshelf.received_json import finite
@@ -29,7 +30,6 @@ Record = dict[str, Any]
 
 # What the step of an event is, best first: env steps are comparable between programs.
 _STEPS = ("env_steps", "step", "updates")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export_run(run: Run, path: Path) -> int:
@@ -78,19 +78,14 @@ def _write_csv(path: Path, records: list[Record]) -> None:
     # Lone surrogates, which UTF-8 cannot encode, are escaped.
     with path.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([_without_formula(name) for name in names])
+        writer.writerow([csv_cell(name) for name in names])
         writer.writerows([_cell(record.get(name)) for name in names] for record in records)
 
 
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
-        return _without_formula(value)
+        return csv_cell(value)
     return json.dumps(to_json(value)) if isinstance(value, dict | list) else value
-
-
-def _without_formula(text: str) -> str:
-    """Return text that a spreadsheet does not evaluate as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _write_logdir(run: Run, path: Path, records: list[Record]) -> None:

@@ -9,11 +9,11 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, final
 
 from runshelf.durations import duration
 from runshelf.errors import UserFacingError
-from runshelf.received_json import finite, parse_record
+from runshelf.received_json import finite, mapping_of, parse_record
 from runshelf.store import opening
 from runshelf.store.liveness import SILENCE_SECONDS
 from runshelf.store.metrics import stamp
@@ -134,8 +134,8 @@ def _doing(folder: Path) -> str:
 def _by_env_steps(
     manifest: Mapping[str, Any], tail: Tail, elapsed: float
 ) -> tuple[float, float | None, str] | None:
-    config = _mapping(manifest.get("config"))
-    total = finite(_mapping(config.get("settings")).get("env_steps")) or finite(
+    config = mapping_of(manifest.get("config"))
+    total = finite(mapping_of(config.get("settings")).get("env_steps")) or finite(
         config.get("env_steps")
     )
     # The slowest seed determines the progress; take the last record of each seed.
@@ -147,10 +147,6 @@ def _by_env_steps(
     seconds = max((finite(record.get("seconds")) or 0.0 for record in tail.records), default=0.0)
     left = (1 - share) / share * (seconds or elapsed)
     return share, left, "env steps"
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 def _by_budget(manifest: Mapping[str, Any], elapsed: float) -> tuple[float, float, str] | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from runshelf.errors import UsageError, UserFacingError
-from runshelf.received_json import finite
+from runshelf.received_json import finite, list_of
 from runshelf.store.finding import list_runs
 from runshelf.store.records import LinesWriter, read_lines
 from runshelf.store.run import Run, open_run
@@ -122,7 +122,7 @@ def read_premortem(run: Run) -> Premortem | None:
         if isinstance(fields := record.get("premortem"), dict):
             found = _premortem(run, fields) or found
         if found and isinstance(fields := record.get("outcome"), dict):
-            texts = [text for text in _listed(fields.get("came_true")) if isinstance(text, str)]
+            texts = [text for text in list_of(fields.get("came_true")) if isinstance(text, str)]
             failed = fields.get("failed") is True
             found = found._replace(has_outcome=True, failed=failed, came_true=tuple(texts))
     return found
@@ -191,7 +191,7 @@ def _premortem(run: Run, fields: Mapping[str, Any]) -> Premortem | None:
     surprise, at = finite(fields.get("surprise")), finite(fields.get("time"))
     if surprise is None or at is None or not 0.0 <= surprise <= 1.0:
         return None
-    risks = [_risk(one) for one in _listed(fields.get("risks"))[:MOST_RISKS]]
+    risks = [_risk(one) for one in list_of(fields.get("risks"))[:MOST_RISKS]]
     named = tuple(risk for risk in risks if risk)
     return Premortem(run.short, at, 1.0 - surprise, named, _is_late(run, fields, at))
 
@@ -209,7 +209,3 @@ def _risk(fields: Any) -> Risk | None:
     if not isinstance(text, str) or share is None or not 0.0 <= share <= 1.0:
         return None
     return Risk(text[:LONGEST], share)
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, final
 
+from runshelf.csv_cells import csv_cell
 from runshelf.errors import UserFacingError
 from runshelf.formatting import moment, shortened
 from runshelf.index.rows import GroupRow, Keys, RunRow
@@ -111,20 +112,12 @@ def csv_of(index: Index, view: TableView) -> str:
     writer = csv.writer(text)
     head = ("group", "runs", "seeds") if view.show == "groups" else ("run", "name", "group")
     more = ("states", "question", "env", "algorithm", "created", "result", "result_metric")
-    writer.writerow([harmless(cell) for cell in (*head, *more, *chosen)])
+    writer.writerow([csv_cell(cell) for cell in (*head, *more, *chosen)])
     for row in rows:
         values = [row.values.get(column) for column in chosen]
         found = (row.result.value, row.result.metric) if row.result else (None, None)
-        writer.writerow([harmless(cell) for cell in (*_head(row), *found, *values)])
+        writer.writerow([csv_cell(cell) for cell in (*_head(row), *found, *values)])
     return text.getvalue()
-
-
-def harmless(value: Any) -> Any:
-    """Return a cell that spreadsheets do not evaluate as a formula; numbers stay numbers."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    text = "" if value is None else str(value).replace("\0", "")
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
 
 def quoted(value: str) -> str:
