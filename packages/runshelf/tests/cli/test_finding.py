@@ -291,6 +291,15 @@ def test_names_that_are_no_path_are_refused_in_one_line(
     assert screen.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "line", ["runs --limit=--", "runs --sort=--", "budget --weekly=--", "note x --run=--"]
+)
+def test_two_dashes_are_no_value(home: Path, screen: Screen, line: str) -> None:
+    screen(*line.split(), status=2)
+    option = line.split()[-1].partition("=")[0]
+    assert screen.err == f"runshelf: error: `{option}` needs a value, got `--`\n"
+
+
 @pytest.mark.parametrize("name", ["x" * 300, "/" + "x/" * 3_000])
 def test_a_run_is_found_by_a_name_that_is_no_path(home: Path, screen: Screen, name: str) -> None:
     make_run(home, 7, name=name)

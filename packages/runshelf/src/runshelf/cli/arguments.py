@@ -39,6 +39,22 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(said if "; try " in said else f"{said}; try {self.prog} --help")
 
 
+def check_values(argv: Sequence[str]) -> None:
+    """Check that no option has the value `--`.
+
+    argparse of Python 3.11 removes it, and the value is then an empty list of any type.
+
+    Raises:
+        UsageError: an option has it.
+    """
+    for word in argv:
+        if word == "--":
+            return
+        option, _, value = word.partition("=")
+        if option.startswith("--") and value == "--":
+            raise UsageError(f"`{option}` needs a value, got `--`")
+
+
 def add_command(
     commands: Any, name: str, act: Callable[..., Any], about: str, description: str = ""
 ) -> argparse.ArgumentParser:

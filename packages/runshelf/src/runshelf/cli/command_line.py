@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import IO, Any, NamedTuple, final
 
-from runshelf.cli.arguments import NEGATIVE, Parser, listed
+from runshelf.cli.arguments import NEGATIVE, Parser, check_values, listed
 from runshelf.cli.recording import split_program
 from runshelf.errors import Interrupted, UsageError, UserFacingError, did_you_mean
 from runshelf.terminal_text import put
@@ -132,6 +132,7 @@ def _run(program: Program, argv: list[str]) -> int:
     # `run` takes the command line of another program, whose options are not ours.
     ours, recorded = split_program(argv, commands)
     _check_options(ours, _innermost(commands[command], ours[1:]) if command else parser)
+    check_values(ours)
     try:
         options, rest = parser.parse_known_args(ours)
     except SystemExit as stop:  # after --help and --version
