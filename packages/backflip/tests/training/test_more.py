@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from backflip.cli.main import main
+from backflip.cli.more import _naming
 from backflip.core.checkpoint import CHECKPOINT, load_arrays, save_arrays
 from backflip.preferences.labels import LabelStore
 from backflip.teaching_api import resume_teach, teach, teach_more
@@ -393,6 +394,12 @@ def test_labels_need_a_teacher_and_a_budget(of_one_seed: Result) -> None:
 
 
 # The command line, and runs that have finished.
+
+
+def test_only_the_value_of_more_is_recorded_as_an_id() -> None:
+    words = ["backflip", "train", "--more", "a", "--name", "a", "--group=a", "--tag", "--more=a"]
+    named = ["backflip", "train", "--more", "01X", "--name", "a", "--group=a", "--tag"]
+    assert list(_naming("01X", words)) == [*named, "--more=01X"]
 
 
 @pytest.mark.slow

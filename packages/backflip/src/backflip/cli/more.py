@@ -1,6 +1,7 @@
 """`teach --more RUN` and `train --more RUN`: carry a run on in a new run."""
 
 import argparse
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -128,10 +129,19 @@ def _about(options: argparse.Namespace, run: "Run", display: Any) -> dict[str, A
 
     own = run.folder.resolve().parent == (home(options) / "runs").resolve()
     recorded = run.ulid if own else str(run.folder.resolve())
-    argv = without_alerts(options.argv)
-    argv = [recorded if word == options.more else word for word in argv]
-    argv = [f"--more={recorded}" if word == f"--more={options.more}" else word for word in argv]
+    argv = list(_naming(recorded, without_alerts(options.argv)))
     info = run_info(options)
     info = replace(info, cost_per_hour=info.cost_per_hour or run.manifest.get("cost_per_hour"))
     check_weekly_budget(home(options), info.cost_per_hour, note)
     return {"home": home(options), "argv": argv, "info": info, "report": display}
+
+
+def _naming(run: str, argv: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command line, with the run as the value of `--more`."""
+    before = ""
+    for word in argv:
+        if before == "--more":
+            yield run
+        else:
+            yield f"--more={run}" if word.startswith("--more=") else word
+        before = word
