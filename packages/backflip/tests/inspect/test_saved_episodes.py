@@ -59,12 +59,12 @@ def boxes() -> Kinds:
 
 
 def played(env_id: str, action: Any, path: Path, episodes: int = 2) -> Game:
-    game = Game(env_id, {}, 1)
+    game = Game(env_id, {}, 1, path)
     for _ in range(episodes):
         told = game.begin()
         while not told["ended"] and told["length"] < 6:
             told = game.act(action)
-    game.saved.save(path)
+    game.saved.save()
     game.close()
     return game
 
@@ -104,10 +104,22 @@ def test_an_episode_left_before_its_end_is_truncated(
 
 
 @pytest.mark.medium
-def test_nothing_is_written_without_an_env_step(tmp_path: Path) -> None:
+def test_a_game_without_a_file_keeps_no_observations() -> None:
     game = Game("CartPole-v1", {}, 0)
+    for _ in range(2):
+        told = game.begin()
+        while not told["ended"]:
+            told = game.act(0)
+    game.close()
+    assert len(game.scores) == 2
+    assert game.saved is None
+
+
+@pytest.mark.medium
+def test_nothing_is_written_without_an_env_step(tmp_path: Path) -> None:
+    game = Game("CartPole-v1", {}, 0, tmp_path / "x.npz")
     game.begin()
-    assert game.saved.save(tmp_path / "x.npz") == 0
+    assert game.saved.save() == 0
     assert not list(tmp_path.iterdir())
 
 

@@ -30,12 +30,12 @@ from runshelf.store.finding import find_run
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two demonstrated episodes of CartPole, saved as `play --save` does; one is unfinished."""
     path = tmp_path_factory.mktemp("shown") / "shown.npz"
-    game = Game("CartPole-v1", {}, 5)
+    game = Game("CartPole-v1", {}, 5, path)
     for most in (200, 12):
         told = game.begin()
         while not told["ended"] and told["length"] < most:
             told = game.act(told["length"] % 2)
-    assert game.saved.save(path) > 24
+    assert game.saved.save() > 24
     game.close()
     return path
 

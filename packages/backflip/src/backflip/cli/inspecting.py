@@ -240,7 +240,7 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
     def announce(place: Any) -> None:
         put(f"{open_page(place.address)}; Ctrl-C ends it", flush=True)
 
-    game = Game(options.env, env_args, options.seed)
+    game = Game(options.env, env_args, options.seed, save)
     with (
         contextlib.closing(game),
         create_run(
@@ -254,10 +254,9 @@ def _play(options: argparse.Namespace) -> dict[str, Any]:
         ) as writer,
     ):
         game.keep_in(writer)
-        game.saved.path = save
         with contextlib.suppress(KeyboardInterrupt), interruptible(SIGINT, SIGTERM, SIGHUP):
             serve_game(game, writer.folder, port=options.port, announce=announce)
-        saved = 0 if save is None else game.saved.save(save)
+        saved = 0 if game.saved is None else game.saved.save()
         writer.record("finished", result={"returns": game.scores})
     return {
         "run": writer.run.ulid,

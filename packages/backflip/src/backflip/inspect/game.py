@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -34,17 +35,20 @@ class Game:
         env_id: an id that `backflip.envs.registry` accepts.
         env_args: constructor arguments.
         seed: determines the seed of each episode.
+        save: the file that gets all env steps, which are in memory as long; None for none.
 
     Attributes:
         scores: the return of each finished episode.
         spec: the environment's spec.
-        saved: all env steps.
+        saved: all env steps; None without a file for them.
 
     Raises:
         UsageError: the environment does not exist.
     """
 
-    def __init__(self, env_id: str, env_args: Mapping[str, Any], seed: int) -> None:
+    def __init__(
+        self, env_id: str, env_args: Mapping[str, Any], seed: int, save: Path | None = None
+    ) -> None:
         self._env = open_env(env_id, env_args, 1)
         self.spec = self._env.spec
         self._meanings = action_meanings(env_id, env_args)
@@ -57,7 +61,7 @@ class Game:
         self._ended = "not begun"
         self.scores: list[float] = []
         self._metrics: MetricsWriter | None = None
-        self.saved = SavedEpisodes(self.spec)
+        self.saved = None if save is None else SavedEpisodes(self.spec, save)
         self._warm_up()
 
     def _warm_up(self) -> None:
@@ -93,7 +97,8 @@ class Game:
 
     def begin(self) -> dict[str, Any]:
         """Begin the next episode; return its first observation and the score."""
-        self.saved.cut()
+        if self.saved is not None:
+            self.saved.cut()
         entropy = np.random.default_rng([self._seed, self._episode])
         self._obs = self._env.reset([int(entropy.integers(2**31))])[0]
         self._episode, self._length, self._return, self._ended = self._episode + 1, 0, 0.0, ""
@@ -113,19 +118,17 @@ class Game:
         before, self._obs = self._obs, step.next_obs[0]
         self._env_steps, self._length = self._env_steps + 1, self._length + 1
         reward = float(step.reward[0])
-        self.saved.add(
-            before,
-            chosen[0],
-            self._obs,
-            reward,
-            terminated=bool(step.terminated[0]),
-            truncated=bool(step.truncated[0]),
-        )
+        terminated, truncated = bool(step.terminated[0]), bool(step.truncated[0])
         self._return += reward
-        if step.terminated[0] or step.truncated[0]:
-            self._ended = "terminated" if step.terminated[0] else "truncated"
+        if self.saved is not None:
+            self.saved.add(
+                before, chosen[0], self._obs, reward, terminated=terminated, truncated=truncated
+            )
+        if terminated or truncated:
+            self._ended = "terminated" if terminated else "truncated"
             self._keep_score()
-            self.saved.end_episode()
+            if self.saved is not None:
+                self.saved.end_episode()
         return self._fields(reward)
 
     def close(self) -> None:

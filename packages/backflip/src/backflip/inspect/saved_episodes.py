@@ -28,14 +28,11 @@ class SavedEpisodes:
 
     Args:
         spec: the environment's spec.
-
-    Attributes:
-        path: the file that has them after each episode; None for none.
+        path: the file that has them after each episode.
     """
 
-    def __init__(self, spec: EnvSpec) -> None:
-        self.path: Path | None = None
-        self._spec = spec
+    def __init__(self, spec: EnvSpec, path: Path) -> None:
+        self._spec, self._path = spec, path
         self._next_at = 0.0  # on the monotonic clock: when the file is written next
         self._rows: dict[str, list[Any]] = {
             name: []
@@ -89,13 +86,13 @@ class SavedEpisodes:
             UserFacingError: the file cannot be written.
         """
         began = time.monotonic()
-        if self.path is None or began < self._next_at:
+        if began < self._next_at:
             return
-        self.save(self.path)
+        self.save()
         now = time.monotonic()
         self._next_at = now + (now - began) / WRITING_SHARE
 
-    def save(self, path: Path) -> int:
+    def save(self) -> int:
         """Write the file and return its number of env steps; without any, no file is written.
 
         Raises:
@@ -108,7 +105,7 @@ class SavedEpisodes:
             arrays = {name: np.stack(values) for name, values in self._rows.items()}
             arrays[ENVIRONMENT] = np.array(self._spec.id)
             np.savez_compressed(file, allow_pickle=False, **arrays)
-            write_whole(path, file.getvalue())
+            write_whole(self._path, file.getvalue())
         return steps
 
 
