@@ -11,6 +11,7 @@ from PIL import Image
 
 from backflip.algorithms.entries.ppo import PPOConfig
 from backflip.algorithms.ppo import ppo
+from backflip.cli.main import main
 from backflip.inspect.open_env import open_env
 from backflip.inspect.policy_episodes import PolicyPlayer
 from backflip.inspect.watch import checkpoints, watch
@@ -92,8 +93,13 @@ def test_every_checkpoint_is_played_and_drawn(tmp_path: Path) -> None:
     assert without.assess(acting.state, last.recording.obs) == {}
 
 
-def test_run_without_a_policy_is_refused(tmp_path: Path) -> None:
+def test_run_without_a_policy_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with create_run(tmp_path, command="run", config={}, argv=["ls"]) as writer:
         run = writer.run
     with pytest.raises(UsageError, match="of kind `run` has no policy: runs of train"):
         watch(run, seed=None, episodes=1, out=None, on_progress=silent, warn=print)
+    for option in ("--stages=2", f"--save={tmp_path / 'x.webp'}"):
+        assert main(["watch", run.ulid, "--home", str(tmp_path), option]) == 2
+        assert "of kind `run` has no policy" in capsys.readouterr().err

@@ -305,9 +305,10 @@ def _watch(options: argparse.Namespace) -> dict[str, Any] | None:
 
 def _draw_stages(run: "Run", options: argparse.Namespace) -> dict[str, Any] | None:
     from backflip.inspect.stages import draw_stages
-    from backflip.training.policy import seed_of
+    from backflip.training.policy import refuse_without_policy, seed_of
     from backflip.training.runtime import prepare
 
+    refuse_without_policy(run)
     prepare()
     folder = Path(options.out or run.folder / f"watch/seed-{seed_of(run, options.seed)}")
     file = Path(options.save) if options.save else folder / "stages.webp"

@@ -109,7 +109,6 @@ def _side(side: SideResult) -> dict[str, Any]:
             {**_seed(seed), "counted": _known(value)}
             for seed, value in zip(side.seeds, side.counted, strict=True)
         ],
-        "notes": side.notes,
     }
 
 

@@ -32,7 +32,6 @@ class SideResult:
         area: the mean height of the curves with its interval, over seeds without failures.
         above: how many seeds reach the threshold; None without one.
         share: the share of seeds that reach it, with its interval.
-        notes: what the intervals do not tell, in words.
     """
 
     label: str
@@ -44,7 +43,6 @@ class SideResult:
     area: Estimate
     above: int | None = None
     share: Estimate | None = None
-    notes: list[str] = field(default_factory=list[str])
 
     @property
     def failures(self) -> int:

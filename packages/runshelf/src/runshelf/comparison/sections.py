@@ -168,7 +168,6 @@ def _environment(result: ComparisonResult, one: EnvironmentResult, kind: str) ->
     lines = conclusions[:_MOST_LINES]
     if more := len(conclusions) - len(lines):
         lines.append(f"and {more} more pairs: see the table")
-    lines += [f"{side.label}: {note}" for side in one.sides for note in side.notes]
     if one.floor is not None:
         lines.append(
             f"a failure counts as {number(one.floor)} in means, intervals and tests: "
