@@ -67,7 +67,7 @@ CHECKS = (
         "what the observation says. An effect that comes more than one env step later is not seen; "
         "pictures are left out for this, and runs whose return rises far above its noise.",
         causes={"actions": 0.9, "observations": 0.1},
-        source="likelihood ratio of two linear models; Wilks 1938; "
+        source="score test of two linear models; White 1980; "
         "`backflip.doctor.action_effect.action_effect`",
         limit=NO_EFFECT,
         is_direct=True,
