@@ -17,6 +17,7 @@ from packages.backflip.tests.doctor.log_writers import rows_of, sb3, write_csv
 from backflip.cli.main import main
 from backflip.doctor import live
 from backflip.doctor.diagnosis import diagnose
+from backflip.doctor.ends import Ends
 from backflip.doctor.live import LiveDoctor, Watch, follow
 from backflip.doctor.log import Signal
 from backflip.doctor.reading.log_files import logs_in
@@ -131,20 +132,77 @@ def test_the_command_follows_a_program_and_stops_at_a_finding(tmp_path):
     assert found["findings"][0]["since_env_steps"] > 450_000
 
 
-@pytest.mark.slow
-def test_an_interrupt_ends_following_with_the_diagnosis(tmp_path):
-    folder = tmp_path / "PPO_1"
+@pytest.mark.medium
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_following_with_the_diagnosis(tmp_path, ending):
+    folder, page = tmp_path / "PPO_1", tmp_path / "page.html"
     folder.mkdir()
-    command = [*DOCTOR, str(folder), "--follow"]
+    command = [*DOCTOR, str(folder), "--follow", "--html", str(page)]
     with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as doctor:
         assert doctor.stderr is not None
         assert "waiting for a log" in doctor.stderr.readline()
         sb3(folder)
         time.sleep(4)
-        doctor.send_signal(signal.SIGINT)
+        doctor.send_signal(ending)
         out, err = doctor.communicate(timeout=60)
     assert doctor.returncode == 0, err
     assert "Nothing wrong was seen." in out
+    assert page.exists()
+
+
+def test_a_log_that_stops_before_its_planned_env_steps_ends_when_it_is_quiet(monkeypatch):
+    """Updates of 2,048 env steps of 120,000 planned ones: the last one is at 118,784."""
+    monkeypatch.setattr(live, "FOLLOW_PAUSE", 0.0)
+    monkeypatch.setattr(live, "SHARE", math.inf)  # looks follow each other at once
+    clock, said = [0.0], list[str]()
+    monkeypatch.setattr(live.time, "monotonic", lambda: clock[0])
+    steps = 2_048.0 * np.arange(1, 59)
+    of = replace(log("ppo"), signals={"approx_kl": Signal(steps, np.full(58, 0.01), "kl")})
+
+    def read():
+        clock[0] += 10.0
+        return [replace(of, planned=120_000.0)]
+
+    follow(read, said.append, lambda found: False)
+    why = "no new value for about 1 minute, close to its planned env steps: judged as ended"
+    assert said[-1] == f"{of.name}: {why}"
+
+
+@pytest.mark.parametrize(
+    ("planned", "seconds_apart", "quiet"),
+    [(120_000.0, 1.0, 60.0), (2e5, 1.0, 600.0), (math.inf, 1.0, 600.0), (math.inf, 100.0, 2_000.0)],
+)
+def test_the_quiet_time_depends_on_what_is_due_and_on_what_is_usual(
+    monkeypatch, planned, seconds_apart, quiet
+):
+    clock = [0.0]
+    monkeypatch.setattr(live.time, "monotonic", lambda: clock[0])
+    steps, times = 2_048.0 * np.arange(1, 59), seconds_apart * np.arange(1, 59)
+    one, ends = replace(log("ppo"), planned=planned), Ends()
+
+    def look(at, points):
+        clock[0] = at
+        seconds = Signal(steps[:points], times[:points], "time")
+        return ends.why_over(replace(one, signals={"seconds": seconds}))
+
+    assert look(0.0, 57) is None
+    assert look(1.0, 58) is None  # a new value: the clock begins again
+    assert look(quiet, 58) is None
+    assert "judged as ended" in str(look(quiet + 1.0, 58))
+
+
+def test_a_log_without_times_is_waited_for_as_long_as_its_values_take(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(live.time, "monotonic", lambda: clock[0])
+    one, ends = replace(log("ppo"), planned=math.inf), Ends()
+    for clock[0], points in ((0.0, 1), (100.0, 2), (200.0, 3)):
+        steps = np.arange(1.0, points + 1)
+        of = replace(one, signals={"approx_kl": Signal(steps, steps, "kl")})
+        assert ends.why_over(of) is None
+    clock[0] = 2_100.0
+    assert ends.why_over(of) is None
+    clock[0] = 2_200.0
+    assert ends.why_over(of) is not None
 
 
 @pytest.mark.slow

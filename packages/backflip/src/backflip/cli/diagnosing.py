@@ -5,12 +5,14 @@ import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Any
 
 from backflip.cli.progress_lines import progress_lines
 from runshelf.cli.arguments import add_output, home, sentence
 from runshelf.cli.command_line import Reported
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.interrupts import interruptible
 from runshelf.store.files import disk_errors
 from runshelf.store.paths import exists
 from runshelf.terminal_text import harmless, put
@@ -77,7 +79,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="look again until training ends or Ctrl-C, and print each finding when it is new",
+        help="look again until training ends, the log is quiet for ten minutes, or Ctrl-C, and "
+        "print each finding when it is new",
     )
     parser.add_argument(
         "--until-finding", action="store_true", help="with --follow: stop at the first finding"
@@ -174,7 +177,7 @@ def _placeholders(command: str | None) -> set[str]:
 
 
 def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "list[Log]":
-    """Print findings on stderr as they appear. Ctrl-C ends this, and the diagnosis follows.
+    """Print findings on stderr as they appear. Ctrl-C or SIGTERM end this; the diagnosis follows.
 
     Returns:
         The logs as they are now, or as they were last, if they cannot be read any more.
@@ -195,7 +198,7 @@ def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "li
 
     if not any(exists(Path(name)) for name in options.names):
         kept()  # a run, or a wrong name: say so at once
-    with contextlib.suppress(KeyboardInterrupt):
+    with contextlib.suppress(KeyboardInterrupt), interruptible(SIGINT, SIGTERM):
         follow(kept, lambda line: put(harmless(f"backflip: {line}"), file=sys.stderr), until)
     try:
         return [going_on(log) for log in read()] if stopped else read()

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple, final
 
 from backflip.doctor.diagnosis import Diagnosis, Measured, diagnose
+from backflip.doctor.ends import Ends
 from backflip.doctor.log import Log
 from backflip.doctor.reading.own_runs import logs_of_run
 from runshelf.errors import UserFacingError
 from runshelf.formatting import number
 from runshelf.store.diagnosis import write_diagnosis
 from runshelf.store.run import open_run
-from runshelf.store.state import state_of
 
 SHARE = 0.01  # of the time that a training run takes, at most, is spent on looking at it
 PAUSE = 10.0  # seconds between two looks, at least
@@ -139,7 +139,7 @@ def follow(
 ) -> None:
     """Look at logs until the training runs end, and say each finding when it is new.
 
-    A log that cannot be read yet is read again later.
+    A log that cannot be read yet is read again later. `Ends` says what counts as an end.
 
     Args:
         read: returns the logs as they are now.
@@ -147,7 +147,7 @@ def follow(
         until: whether to stop at these diagnoses.
     """
     watch, last_said, why_waiting = Watch(read, FOLLOW_PAUSE), time.monotonic(), ""
-    without_end = set[str]()
+    without_end, ends = set[str](), Ends()
     while True:
         try:
             news = watch.look()
@@ -162,7 +162,7 @@ def follow(
                 say(f"{log.name}: {NO_END}")
         for one in news:
             say(one.in_words)
-        if watch.diagnoses and (until(watch.diagnoses) or all(map(_is_over, watch.diagnoses))):
+        if watch.diagnoses and (until(watch.diagnoses) or _are_over(watch.diagnoses, ends, say)):
             return
         if watch.diagnoses and time.monotonic() - last_said >= SAY_SECONDS:
             last_said = time.monotonic()
@@ -171,11 +171,15 @@ def follow(
             time.sleep(0.2)
 
 
-def _is_over(one: Diagnosis) -> bool:
-    """Return whether a training run has ended, as far as its log says."""
-    if one.log.run is not None:
-        return state_of(open_run(Path(one.log.run))).name != "running"
-    return one.log.planned > 0 and one.log.end >= one.log.planned
+def _are_over(found: Sequence[Diagnosis], ends: Ends, say: Callable[[str], None]) -> bool:
+    """Return whether all training runs have ended, and say why if their planned steps do not."""
+    why = {one.log.name: ends.why_over(one.log) for one in found}
+    if None in why.values():
+        return False
+    for name, reason in why.items():
+        if reason:
+            say(f"{name}: {reason}")
+    return True
 
 
 def _state_of(one: Diagnosis) -> str:
