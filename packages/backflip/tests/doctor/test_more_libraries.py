@@ -83,7 +83,7 @@ def test_rsl_rl_logs_over_iterations_of_which_env_steps_are_computed(tmp_path, o
     assert log.signals["learning_rate"].y[0] == pytest.approx(3e-4)
     assert log.signals["policy_loss"].y[-1] == pytest.approx(-0.011)
     assert ("entropy" in log.signals) != old
-    assert "actions" not in log.settings, "the deviation says that actions are continuous"
+    assert log.settings["actions"] == "continuous", "the deviation says it"
     assert log.unknown == ()
     assert any("98,304 in each iteration" in note for note in log.notes)
     assert names_of(log) == set()
@@ -545,7 +545,7 @@ def test_sample_factory_with_a_mistake_is_a_finding(tmp_path, columns, check):
 
 def test_sample_factory_with_continuous_actions_has_no_number_of_actions(tmp_path):
     sample_factory(tmp_path, **{"train/action_stddev_mean": 1.0})
-    assert "actions" not in only(tmp_path).settings
+    assert only(tmp_path).settings["actions"] == "continuous"
 
 
 def of_torchrl(**columns):

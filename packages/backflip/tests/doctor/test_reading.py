@@ -21,9 +21,10 @@ from backflip.doctor.diagnosis import FEWEST, diagnose
 from backflip.doctor.log import Log, Signal
 from backflip.doctor.reading import log_files
 from backflip.doctor.reading.about import checked_facts
+from backflip.doctor.reading.actions import number_of_actions
 from backflip.doctor.reading.find import find_logs, with_facts
 from backflip.doctor.reading.from_settings import NAMES, with_settings
-from backflip.doctor.reading.guessing import algorithm_of, number_of_actions, with_action_values
+from backflip.doctor.reading.guessing import algorithm_of, with_action_values
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_labels import signals_of_labels
 from backflip.doctor.reading.own_runs import logs_of_run
@@ -423,7 +424,7 @@ def test_a_table_of_action_values_is_not_a_network(tmp_path):
 
 def test_a_logged_deviation_says_that_actions_are_continuous(tmp_path):
     columns = {"train/entropy_loss": -math.log(4), "train/std": 0.97}
-    assert "actions" not in only(sb3(tmp_path / "a", **columns)).settings
+    assert only(sb3(tmp_path / "a", **columns)).settings["actions"] == "continuous"
     del columns["train/std"]
     assert only(sb3(tmp_path / "b", **columns)).settings["actions"] == 4
 
@@ -597,10 +598,10 @@ def test_facts_that_a_log_does_not_hold(tmp_path):
         ("foo=bar", "the doctor knows no `foo`"),
         ("lr=0.5", "knows no `lr`, did you mean `learning_rate`?"),
         ("discont=0.9", "knows no `discont`, did you mean `discount`?"),
-        ("actions=two", "`actions` must be a whole number above 0, got `two`"),
-        ("actions=-3", "`actions` must be a whole number above 0, got `-3`"),
-        ("actions=1e400", "`actions` must be a whole number above 0, got `inf`"),
-        ("actions=nan", "`actions` must be a whole number above 0, got `nan`"),
+        ("actions=two", "`actions` must be a whole number above 0 or continuous, got `two`"),
+        ("actions=-3", "`actions` must be a whole number above 0 or continuous, got `-3`"),
+        ("actions=1e400", "`actions` must be a whole number above 0 or continuous, got `inf`"),
+        ("actions=nan", "`actions` must be a whole number above 0 or continuous, got `nan`"),
         ("env_steps=-5", "`env_steps` must be a number above 0"),
         ("env_steps=nan", "`env_steps` must be a number above 0"),
         ("discount=2", "`discount` must be a number from 0 to 1, got `2`"),
@@ -649,6 +650,36 @@ def test_the_algorithm_is_told_in_any_case_and_an_unknown_one_is_noted(tmp_path)
 def test_the_number_of_actions_from_the_first_entropy(tmp_path, entropy, actions):
     log = only(write_csv(tmp_path / "a.csv", rows_of(step=lambda s: s * 60, entropy=entropy)))
     assert number_of_actions(log.signals) == actions
+
+
+@pytest.mark.parametrize("later", [1.5, -0.1])
+def test_an_entropy_that_discrete_actions_cannot_have_tells_no_number(tmp_path, later):
+    columns = {"step": lambda s: s * 60, "entropy": lambda s: math.log(4) if s < 0.5 else later}
+    log = only(write_csv(tmp_path / "a.csv", rows_of(**columns)))
+    assert "actions" not in log.settings
+
+
+def test_the_first_entropy_of_sac_tells_no_number_of_actions(tmp_path):
+    """Nearly uniform in (-1, 1)²: 2 log 2, as of four discrete actions."""
+    columns = {"step": lambda s: s * 60, "entropy": 2 * math.log(2)}
+    plain = only(write_csv(tmp_path / "a.csv", rows_of(**columns)))
+    assert "actions=4 (guessed)" in in_words(diagnose(plain))
+    assert "actions" not in with_facts(plain, {"algorithm": "sac"}).settings
+    tuned = only(write_csv(tmp_path / "b.csv", rows_of(temperature=0.2, **columns)))
+    assert "actions" not in tuned.settings
+    told = with_facts(plain, {"actions": "continuous"})
+    assert (told.settings["actions"], told.setting("actions")) == ("continuous", None)
+    assert "actions=continuous" in in_words(diagnose(told))
+
+
+def test_known_environments_tell_the_number_of_actions(tmp_path):
+    columns = {"step": lambda s: s * 60, "entropy": lambda s: 0.3 * (1 - s)}
+    log = only(write_csv(tmp_path / "a.csv", rows_of(**columns)))
+    assert "actions" not in log.settings
+    assert with_facts(log, {"env": "LunarLander-v3"}).setting("actions") == 4
+    assert with_facts(log, {"env": "Pendulum-v1"}).setting("actions") is None
+    wide = only(write_csv(tmp_path / "b.csv", rows_of(step=lambda s: s * 60, entropy=1.42)))
+    assert with_facts(wide, {"env": "LunarLander-v3"}).setting("actions") is None
 
 
 def test_the_algorithm_from_what_is_logged():

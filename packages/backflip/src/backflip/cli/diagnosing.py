@@ -55,8 +55,8 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="what the log does not say: algorithm, env, env_steps, actions (their number), "
-        "discount and other settings; repeatable",
+        help="what the log does not say: algorithm, env, env_steps, actions (their number, or "
+        "continuous), discount and other settings; repeatable",
     )
     parser.add_argument(
         "--prove",

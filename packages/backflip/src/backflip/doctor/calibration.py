@@ -58,7 +58,8 @@ def calibration() -> Calibration:
 
 def kind_of(log: Log) -> str:
     """Return the kind of a run: its algorithm, whether of `teach`, and the kind of its actions."""
-    discrete = log.has("entropy_max") or log.algorithm == "dqn" or "actions" in log.settings
+    counted = log.setting("actions") is not None
+    discrete = log.has("entropy_max") or log.algorithm == "dqn" or counted
     taught = TAUGHT if log.teaches else ""
     return f"{log.algorithm or 'unknown'}{taught}/{'discrete' if discrete else 'continuous'}"
 

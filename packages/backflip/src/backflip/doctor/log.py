@@ -20,6 +20,7 @@ SAVED = "saved_unneeded_mib"
 OF_ENVS, OF_EACH_ENV = "env steps", "steps of each environment"
 ITERATIONS, UPDATES = "iterations", "updates"
 ROWS, CALLS, SECONDS = "rows", "log calls", "seconds"
+CONTINUOUS = "continuous"  # the setting `actions`, in place of a number
 ON_POLICY = ("ppo", "a2c", "vpg")
 OFF_POLICY = ("dqn", "ddpg", "td3", "sac")
 
@@ -64,6 +65,7 @@ class Log:
         repeats: the beginning of a command that repeats the training run; empty if none is known.
         began_at: env steps that the training run had done before the log begins.
         counts: what `x` of the signals counts: env steps, or something else.
+        guessed: names of settings that were guessed from signals.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Log:
     repeats: str = ""
     began_at: float = 0.0
     counts: str = OF_ENVS
+    guessed: tuple[str, ...] = ()
 
     @property
     def end(self) -> float:

@@ -64,15 +64,16 @@ def in_words(diagnosis: Diagnosis) -> str:
     return "\n\n".join(parts)
 
 
-def _setting(value: object) -> str:
+def _setting(log: Log, name: str) -> str:
     """Return a setting in words; a float with the digits that 32 bits can hold."""
-    return number(value) if isinstance(value, float) else str(value)
+    value = log.settings[name]
+    text = number(value) if isinstance(value, float) else str(value)
+    return f"{name}={harmless(text)}{' (guessed)' if name in log.guessed else ''}"
 
 
 def _facts(log: Log) -> str:
     """Return what a maintainer asks first."""
-    known = {name: log.settings[name] for name in _ASKED if name in log.settings}
-    settings = ", ".join(f"{name}={harmless(_setting(value))}" for name, value in known.items())
+    settings = ", ".join(_setting(log, name) for name in _ASKED if name in log.settings)
     library = "an unknown library" if log.library == "unknown" else log.library
     of = f"{log.algorithm or 'unknown algorithm'} on {log.env or 'an unknown environment'}"
     lines = [

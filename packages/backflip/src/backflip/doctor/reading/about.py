@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple, final
 
 from backflip.algorithms.registry import algorithms, names
-from backflip.doctor.log import Log
+from backflip.doctor.log import CONTINUOUS, Log
 from backflip.doctor.reading.from_settings import NAMES, RATES
 from backflip.training.renamed_settings import ALIASES
 from runshelf.errors import UsageError, did_you_mean, shown
@@ -49,6 +49,10 @@ def _is_switch(value: object) -> bool:
     return isinstance(value, bool)
 
 
+def _is_number_of_actions(value: object) -> bool:
+    return value == CONTINUOUS or _COUNT.accepts(value)
+
+
 def _is_coefficient(value: object) -> bool:
     return _NUMBER.accepts(value) or str(value).startswith("auto")
 
@@ -59,6 +63,7 @@ _POSITIVE = _number("a number above 0", 0, above=True)
 _NOT_NEGATIVE = _number("a number of at least 0", 0)
 _SHARE = _number("a number from 0 to 1", 0, 1)
 _COUNT = _number("a whole number above 0", 1, whole=True)
+_ACTIONS = _Kind("a whole number above 0 or continuous", _is_number_of_actions)
 _SWITCH = _Kind("true or false", _is_switch)
 _COEFFICIENT = _Kind("a number or auto", _is_coefficient)  # SAC of Stable-Baselines3 may tune it
 
@@ -66,7 +71,8 @@ _KINDS: Mapping[str, _Kind] = {
     "algorithm": _ANY,
     "env": _ANY,
     "env_steps": _POSITIVE,
-    **dict.fromkeys(("actions", "max_episode_steps", "num_envs", "rollout_length"), _COUNT),
+    "actions": _ACTIONS,
+    **dict.fromkeys(("max_episode_steps", "num_envs", "rollout_length"), _COUNT),
     **dict.fromkeys(("epochs", "minibatches", "batch_size", "buffer_size"), _COUNT),
     **dict.fromkeys(("target_update_interval", "policy_delay"), _POSITIVE),
     **dict.fromkeys(("discount", "gae_lambda", "tau"), _SHARE),

@@ -7,6 +7,7 @@ from typing import Any
 
 from backflip.doctor.log import Log
 from backflip.doctor.reading.about import checked_facts, note_on_algorithm
+from backflip.doctor.reading.actions import with_actions
 from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
@@ -56,10 +57,18 @@ def with_facts(log: Log, facts: Mapping[str, Any]) -> Log:
     planned = facts.get("env_steps", log.planned)
     algorithm, env = facts.get("algorithm", log.algorithm), facts.get("env", log.env)
     settings = {**log.settings, **facts}
-    known = replace(log, algorithm=algorithm, env=env, planned=float(planned), settings=settings)
+    guessed = tuple(name for name in log.guessed if name not in facts)
+    known = replace(
+        log,
+        algorithm=algorithm,
+        env=env,
+        planned=float(planned),
+        settings=settings,
+        guessed=guessed,
+    )
     if "algorithm" in facts:
         known = replace(known, notes=(*log.notes, *note_on_algorithm(known)))
-    return known if log.library == "backflip" else with_settings(known)
+    return known if log.library == "backflip" else with_actions(with_settings(known))
 
 
 def _folders_of_group(home: Path, name: str) -> list[Path]:

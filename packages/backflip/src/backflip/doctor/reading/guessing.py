@@ -1,17 +1,11 @@
 """Facts that a log does not state, from what it holds."""
 
-import math
 from collections.abc import Mapping
 
 import numpy as np
 
 from backflip.doctor.log import Signal
 
-MOST_ACTIONS = 20
-NEAR = 0.005  # of log n: a policy whose last layer is small starts that close to it
-# The first update may lower the entropy more; the logarithms of few actions are further apart.
-FEW_ACTIONS, FEW_NEAR = 10, 0.03
-ROUNDING = 1e-4
 # What a network of action values logs; a table of them explores with an ε, too.
 OF_NETWORKS = ("q_loss", "total_loss", "q_mean", "td_error_abs_mean", "grad_norm")
 # Libraries with no other algorithm that learns from rewards.
@@ -38,24 +32,6 @@ def algorithm_of(library: str, signals: Mapping[str, Signal]) -> str | None:
     if library == "sb3" and "value_loss" in signals and "policy_loss" in signals:
         return "a2c"
     return None
-
-
-def number_of_actions(signals: Mapping[str, Signal]) -> int | None:
-    """Return n if the first entropy is nearly log n of n discrete actions; else None.
-
-    The entropy of a normal distribution of one dimension is 1.42, and of two 2.84, at a standard
-    deviation of 1: neither is nearly log n of few actions.
-    """
-    entropy = signals.get("entropy")
-    if entropy is None or "entropy_max" in signals:
-        return None
-    known = entropy.y[np.isfinite(entropy.y)]
-    first = float(known[0]) if len(known) else 0.0
-    if first <= 0:
-        return None
-    actions = max(2, math.ceil(math.exp(min(first, 10.0)) * (1.0 - ROUNDING)))
-    near = FEW_NEAR if actions <= FEW_ACTIONS else NEAR
-    return actions if actions <= MOST_ACTIONS and first > (1.0 - near) * math.log(actions) else None
 
 
 def with_action_values(library: str, signals: Mapping[str, Signal]) -> Mapping[str, Signal]:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import Log, Signal
+from backflip.doctor.log import CONTINUOUS, Log, Signal
+from backflip.doctor.reading.actions import DEVIATIONS, with_actions
 from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.guessing import (
     algorithm_of,
-    number_of_actions,
     with_action_values,
     with_loss_of_q,
     without_first_steps,
@@ -29,14 +29,6 @@ _LOGGED_SETTINGS = {
     "clip_range": ("train/clip_range", "train/clip_epsilon"),
     "learning_rate": ("train/learning_rate", "charts/learning_rate", "Loss/learning_rate"),
 }
-# Of continuous actions; Stable-Baselines3, skrl and Sample Factory log it of these only.
-DEVIATIONS = (
-    "train/std",
-    "Policy / Standard deviation",
-    "train/action_stddev_mean",
-    "Policy/mean_std",
-    "Policy/mean_noise_std",
-)
 # Names of settings that hold the environment, the most certain ones first.
 ENVIRONMENTS = ("env_id", "env_name", "gym_id", "environment_id", "env", "environment")
 RUNTIME = "_runtime"  # seconds since the start, as W&B names them
@@ -68,11 +60,10 @@ def interpreted(
     found = named(logged, mapping)
     config = {**_constants(logged), **about.config, **settings}
     signals, said = _meant(found, logged)
-    actions = None if any(name in logged for name in DEVIATIONS) else number_of_actions(signals)
-    if actions is not None:
-        config.setdefault("actions", actions)
+    if any(name in logged for name in DEVIATIONS):
+        config.setdefault("actions", CONTINUOUS)
     planned = config.get("total_timesteps")
-    return with_settings(
+    log = with_settings(
         Log(
             name=name,
             library=found.library,
@@ -88,6 +79,7 @@ def interpreted(
             notes=(*notes, *found.notes, *said),
         )
     )
+    return with_actions(log)
 
 
 def _algorithm_of(
