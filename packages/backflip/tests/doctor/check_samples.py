@@ -289,6 +289,23 @@ SAMPLES = {
     "PV-COEF": told("ppo", "value_coef", 0.0, 0.5, entropy=1.0),
     "NN-LR-LOW": told("sac", "learning_rate", 1e-8, 0.0003, q_mean=1.0),
     "PI-CLIP-OFF": told("ppo", "clip_range", 10.0, 0.2, entropy=1.0),
+    "GAMMA-RANGE": Sample(
+        log("dqn", {"discount": 1.02}, q_mean=1.0), log("dqn", {"discount": 1.0}, q_mean=1.0), 0.02
+    ),
+    "GAE-RANGE": Sample(
+        log("ppo", {"gae_lambda": -0.95}, entropy=1.0),
+        log("ppo", {"gae_lambda": 1.0}, entropy=1.0),
+        0.95,
+    ),
+    "Q-TAU-RANGE": Sample(
+        log("sac", {"tau": 5.0}, q_mean=1.0), log("sac", {"tau": 0.005}, q_mean=1.0), 4.0
+    ),
+    "Q-EPS-RANGE": Sample(
+        log("dqn", {"epsilon_start": 1.0, "epsilon_end": 5.0}, q_mean=1.0),
+        log("dqn", {"epsilon_start": 1.0, "epsilon_end": 0.05}, q_mean=1.0),
+        4.0,
+    ),
+    "PI-CLIP-ZERO": told("ppo", "clip_range", 0.0, 0.2, entropy=1.0),
     "Q-REPLAY-SMALL": told("dqn", "buffer_size", 100.0, 5000.0, q_mean=1.0),
     "PI-ENT-SIGN": Sample(
         log("a2c", {"entropy_coef": -0.1}, entropy=1.0),

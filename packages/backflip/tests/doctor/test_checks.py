@@ -650,6 +650,17 @@ def test_a_target_network_without_a_step_size_is_never_updated():
     assert not diagnose(log("td3", {"tau": 0.005}, q_mean=1.0)).findings
 
 
+def test_a_discount_above_1_is_a_finding_and_its_cause_the_first():
+    found = diagnose(log("dqn", {"discount": 1.02}, q_mean=1.0, episode_return_mean=100.0 * T))
+    assert [one.check.id for one in found.findings] == ["GAMMA-RANGE"]
+    assert found.causes[0].cause.id == "discount"
+    assert not diagnose(log("dqn", {"discount": float(np.float32(1.0))}, q_mean=1.0)).findings
+
+
+def test_tau_of_an_unknown_algorithm_may_be_another_thing():
+    assert run_check(BY_ID["Q-TAU-RANGE"], log(None, {"tau": 200.0}, q_mean=1.0)) is None
+
+
 def test_a_bandit_needs_no_discount():
     of = {"episode_length_mean": 1.0, "q_mean": 1.0}
     assert not diagnose(log("dqn", {"discount": 0.0}, **of)).findings

@@ -15,7 +15,7 @@ SHORT_EPISODE = 2.0  # γ hardly matters if no episode has more env steps than t
 _ZOO = "rl-zoo's search spaces"
 
 
-def _told(name: str) -> Callable[[Log], Running | None]:
+def told(name: str) -> Callable[[Log], Running | None]:
     """Return a measure of a setting."""
 
     def measure(log: Log) -> Running | None:
@@ -121,7 +121,7 @@ CHECKS = (
         id="PI-ENT-COEF",
         title="the entropy bonus is large",
         quantity="weight of the entropy in the loss",
-        measure=_told("entropy_coef"),
+        measure=told("entropy_coef"),
         needs=(),
         bad_side="above",
         limit_from="setting",
@@ -136,7 +136,7 @@ CHECKS = (
         id="PI-ENT-SIGN",
         title="the entropy bonus is negative",
         quantity="weight of the entropy in the loss",
-        measure=_told("entropy_coef"),
+        measure=told("entropy_coef"),
         needs=(),
         bad_side="below",
         limit_from="setting",
@@ -150,7 +150,7 @@ CHECKS = (
         id="PV-COEF",
         title="the value loss has no weight",
         quantity="weight of the value loss",
-        measure=_told("value_coef"),
+        measure=told("value_coef"),
         needs=(),
         bad_side="below",
         limit_from="setting",
@@ -178,7 +178,7 @@ CHECKS = (
         id="NN-LR-LOW",
         title="the learning rate is tiny",
         quantity="learning rate, as set",
-        measure=_told("learning_rate"),
+        measure=told("learning_rate"),
         needs=(),
         bad_side="below",
         limit_from="setting",
@@ -192,7 +192,7 @@ CHECKS = (
         id="PI-CLIP-OFF",
         title="the clip range clips nothing",
         quantity="clip range of the probability ratio",
-        measure=_told("clip_range"),
+        measure=told("clip_range"),
         needs=(),
         bad_side="above",
         limit_from="setting",
