@@ -30,7 +30,7 @@ from backflip.doctor.reading.own_labels import signals_of_labels
 from backflip.doctor.reading.own_runs import logs_of_run
 from backflip.doctor.reading.suggesting import closest
 from backflip.doctor.reading.tables import over_env_steps
-from backflip.doctor.report import in_words
+from backflip.doctor.report import in_words, to_json
 from backflip.doctor.summary import doctors_word
 from backflip.preferences.label_file import LABELS
 from backflip.preferences.label_records import NewLabel, NewQuery
@@ -670,6 +670,24 @@ def test_the_first_entropy_of_sac_tells_no_number_of_actions(tmp_path):
     told = with_facts(plain, {"actions": "continuous"})
     assert (told.settings["actions"], told.setting("actions")) == ("continuous", None)
     assert "actions=continuous" in in_words(diagnose(told))
+
+
+def test_what_only_settings_say_is_not_fine_as_measured(tmp_path):
+    """ε is computed from the settings: the program may act otherwise."""
+    facts = {"epsilon_start": 1.0, "epsilon_end": 0.05, "exploration_fraction": 0.5}
+    facts |= {"algorithm": "dqn", "env_steps": 60, "target_update_interval": 10}
+    path = write_csv(tmp_path / "a.csv", rows_of(step=lambda s: s * 60, q_mean=1.0))
+    found = diagnose(with_facts(only(path), facts))
+    measured, as_set = in_words(found).split("fine as set; the program may do otherwise (")
+    assert "target_update_interval=10, epsilon_start=1" in measured
+    assert "Q-TARGET-NEVER" in as_set.splitlines()[0]
+    assert "Q-EPS-HIGH" in as_set.splitlines()[0]
+    assert "Q-NAN" not in as_set.splitlines()[0]
+    fine = measured.splitlines()[-1]
+    assert fine.startswith("fine as measured (")
+    assert "Q-TARGET-NEVER" not in fine
+    (word,) = to_json([found])["diagnoses"]
+    assert {"Q-TARGET-NEVER", "Q-EPS-HIGH"} <= set(word["fine_as_set"]) < set(word["fine"])
 
 
 def test_known_environments_tell_the_number_of_actions(tmp_path):

@@ -14,10 +14,11 @@ from backflip.doctor.causes import CAUSES
 from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
 from backflip.doctor.log import Log
 from backflip.doctor.next_experiment import command_of, time_of
+from backflip.doctor.reading.from_settings import HOW
 from backflip.doctor.reading.suggesting import closest
 from backflip.doctor.signals import SIGNALS
 from runshelf.charts.sparkline import sparkline
-from runshelf.formatting import number
+from runshelf.formatting import number, plural
 from runshelf.terminal_text import harmless
 
 BARS = 40
@@ -32,10 +33,19 @@ _ASKED = (
     "epochs",
     "minibatches",
     "entropy_coef",
+    "value_coef",
     "clip_range",
     "batch_size",
     "buffer_size",
     "learning_starts",
+    "train_frequency",
+    "gradient_steps",
+    "policy_delay",
+    "target_update_interval",
+    "tau",
+    "epsilon_start",
+    "epsilon_end",
+    "exploration_fraction",
     "normalize_obs",
     "normalize_rewards",
     "actions",
@@ -195,10 +205,23 @@ def _expected(log: Log) -> list[str]:
 
 
 def _fine(diagnosis: Diagnosis) -> str:
-    if not diagnosis.fine:
-        return ""
-    names = ", ".join(one.check.id for one in diagnosis.fine)
-    return f"fine ({len(diagnosis.fine)} checks): {names}"
+    """Return what is fine: what was measured apart from what only the settings say."""
+    as_set = [one for one in diagnosis.fine if _is_as_set(diagnosis.log, one)]
+    measured = [one for one in diagnosis.fine if one not in as_set]
+    parts = (("measured", measured), ("set; the program may do otherwise", as_set))
+    return "\n".join(_ids(f"fine as {how}", some) for how, some in parts if some)
+
+
+def _ids(what: str, some: Sequence[Measured]) -> str:
+    ids = ", ".join(one.check.id for one in some)
+    return f"{what} ({plural(len(some), 'check')}): {ids}"
+
+
+def _is_as_set(log: Log, one: Measured) -> bool:
+    """Return whether a check has read settings only, or signals that were computed from them."""
+    needs = one.check.needs
+    computed = any(log.signals[name].how == HOW for name in needs)
+    return computed or (not needs and one.check.limit_from == "setting")
 
 
 def _open(diagnosis: Diagnosis) -> str:
@@ -257,6 +280,7 @@ def _json(one: Diagnosis) -> dict[str, Any]:
         "warnings": [_measured(found) for found in one.warnings],
         "remarks": [_measured(found) for found in one.remarks],
         "fine": [found.check.id for found in one.fine],
+        "fine_as_set": [found.check.id for found in one.fine if _is_as_set(one.log, found)],
         "unchecked": [
             {"check": left.check.id, "missing": list(left.missing), "why": left.why}
             for left in one.unchecked
