@@ -5,15 +5,21 @@ import re
 import subprocess
 import sys
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packages.backflip.tests.doctor.check_samples import SAMPLES, T, log
 from packages.runshelf.tests.index.homes import make_run, ulid
 from packages.runshelf.tests.web.pages import shown_total, until
 from playwright.sync_api import expect
 from tests.server_client import Server
 
+from backflip.doctor.diagnosis import diagnose
+from backflip.doctor.page import page
+
 COMMAND = (sys.executable, "-m", "backflip", "serve", "--no-open", "--home")
+WIDTH = "document.documentElement.scrollWidth"
 HOSTILE = "<img src=x onerror=alert(1)>"
 LARGE_BYTES = 2**20
 
@@ -49,14 +55,39 @@ def serving(home: Path) -> Generator[Server, None, None]:
 def test_the_tab_shows_findings_with_curves(tmp_path, open_page):
     of_ppo(tmp_path, 1)
     with serving(tmp_path) as server:
-        page = open_page(f"{server.address}runs/{ulid(1)}/doctor", wait=False)
-        expect(page.locator("nav.tabs a[aria-current=page]")).to_have_text("Doctor")
-        expect(page.locator(".verdict")).to_contain_text("Something is wrong")
-        figures = page.locator("figure.figure")
+        shown = open_page(f"{server.address}runs/{ulid(1)}/doctor", wait=False)
+        expect(shown.locator("nav.tabs a[aria-current=page]")).to_have_text("Doctor")
+        expect(shown.locator(".verdict")).to_contain_text("Something is wrong")
+        figures = shown.locator("figure.figure")
         assert figures.count() >= 2
         expect(figures.first.locator("svg.plot")).to_be_visible()
-        expect(page.locator("pre").last).to_contain_text("next experiment")
-        assert page.locator("img[src=x]").count() == 0
+        expect(shown.locator("pre").last).to_contain_text("next experiment")
+        assert shown.locator("img[src=x]").count() == 0
+        shown.set_viewport_size({"width": 390, "height": 800})
+        assert shown.evaluate(WIDTH) <= 390, "the report wraps"
+
+
+@pytest.mark.medium
+def test_the_page_of_a_file_is_as_wide_as_a_telephone(tmp_path, open_page):
+    name = tmp_path / ("a_name_without_any_place_to_break_it_" * 3)
+    found = diagnose(replace(SAMPLES["PI-KL-HIGH"].broken, name=str(name)))
+    assert found.findings
+    file = tmp_path / "diagnosis.html"
+    file.write_text(page([found]), encoding="utf-8")
+    shown = open_page(f"file://{file}", wait=False, viewport={"width": 390, "height": 800})
+    assert shown.evaluate(WIDTH) <= 390
+
+
+def test_a_page_draws_a_signal_once_and_shows_no_healthy_log_in_full_beside_a_bad_one():
+    falls = log("ppo", episode_return_mean=100.0 - 100.0 * T)
+    bad = diagnose(falls)
+    seen = [*bad.findings, *bad.remarks]
+    assert sum("episode_return_mean" in one.check.needs for one in seen) > 1
+    good = diagnose(log("ppo", episode_return_mean=100.0 * T))
+    made = page([good, bad])
+    assert made.count(">episode_return_mean</text>") == 1
+    assert (made.count("<h2>"), page([good]).count("<h2>")) == (1, 1)
+    assert "…" not in made
 
 
 @pytest.mark.slow

@@ -14,55 +14,21 @@ from runshelf.charts.picture import Legend, picture
 from runshelf.charts.plot import Line, x_scale, y_scale
 from runshelf.formatting import cut
 
-MOST_LETTERS = 50  # beside a picture
+MOST_LETTERS = 44  # beside a picture
 MOST_IN_FULL = 4  # diagnoses
 MOST_DRAWN = 6  # findings of each
 
-Draw = Callable[[Diagnosis, Measured], str]
-
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+h2, li, pre, figcaption { overflow-wrap: anywhere }
 pre { white-space: pre-wrap; background: #8881; padding: 1rem; border-radius: 6px }
 svg { max-width: 100%; height: auto }
-.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(24rem, 1fr)) }
+figure { margin: 0 }
+figcaption { font-size: 0.85rem; padding: 0 1rem 1rem }
+.charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(24rem, 100%), 1fr)) }
 :root { color-scheme: light dark }
 .verdict { font-size: 1.2rem; font-weight: 600 }
 """
-
-
-def page(diagnoses: Sequence[Diagnosis]) -> str:
-    """Return a self-contained HTML page; it loads nothing."""
-    head = f"<meta charset='utf-8'><title>Diagnosis</title><style>{_STYLE}</style>"
-    body = content(diagnoses, pictures_of)
-    return f"<!doctype html><html lang='en'><head>{head}</head><body>{body}</body></html>\n"
-
-
-def content(diagnoses: Sequence[Diagnosis], draw: Draw) -> str:
-    """Return the content of a page.
-
-    Of several diagnoses, each gets a line, and the worst one is shown in full.
-
-    Args:
-        diagnoses: the diagnoses.
-        draw: returns the curves of a finding as HTML; empty without a curve.
-    """
-    worst = sorted(diagnoses, key=lambda one: (-len(one.findings), -len(one.warnings)))
-    lines = list[str]()
-    if len(diagnoses) > 1:
-        each = (f"<li>{escape(one.log.name)}: {escape(one.verdict)}</li>" for one in diagnoses)
-        lines = ["<ul>", *each, "</ul>"]
-    return "\n".join(
-        [*lines, *(part for one in worst[:MOST_IN_FULL] for part in _parts(one, draw))]
-    )
-
-
-def _parts(one: Diagnosis, draw: Draw) -> Iterator[str]:
-    yield f"<h2>{escape(one.log.name)}</h2><p class='verdict'>{escape(one.verdict)}</p>"
-    yield "<div class='charts'>"
-    for found in [*one.findings, *one.warnings, *one.remarks][:MOST_DRAWN]:
-        yield draw(one, found)
-    yield "</div>"
-    yield f"<pre>{escape(in_words(one))}</pre>"
 
 
 @final
@@ -82,7 +48,55 @@ class Drawn(NamedTuple):
     legend: str
 
 
-def curves_of(one: Diagnosis, found: Measured) -> list[Drawn]:
+Draw = Callable[[Drawn], str]
+
+
+def page(diagnoses: Sequence[Diagnosis]) -> str:
+    """Return a self-contained HTML page; it loads nothing."""
+    view = "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+    head = f"<meta charset='utf-8'>{view}<title>Diagnosis</title><style>{_STYLE}</style>"
+    body = content(diagnoses, _figure)
+    return f"<!doctype html><html lang='en'><head>{head}</head><body>{body}</body></html>\n"
+
+
+def content(diagnoses: Sequence[Diagnosis], draw: Draw) -> str:
+    """Return the content of a page.
+
+    Of several diagnoses, each gets a line. The worst one is shown in full, and others with findings
+    or warnings.
+
+    Args:
+        diagnoses: the diagnoses.
+        draw: returns curves as HTML.
+    """
+    worst = sorted(diagnoses, key=lambda one: (-len(one.findings), -len(one.warnings)))
+    in_full = [*worst[:1], *(one for one in worst[1:] if one.findings or one.warnings)]
+    lines = list[str]()
+    if len(diagnoses) > 1:
+        each = (f"<li>{escape(one.log.name)}: {escape(one.verdict)}</li>" for one in diagnoses)
+        lines = ["<ul>", *each, "</ul>"]
+    return "\n".join(
+        [*lines, *(part for one in in_full[:MOST_IN_FULL] for part in _parts(one, draw))]
+    )
+
+
+def _parts(one: Diagnosis, draw: Draw) -> Iterator[str]:
+    yield f"<h2>{escape(one.log.name)}</h2><p class='verdict'>{escape(one.verdict)}</p>"
+    yield "<div class='charts'>"
+    yield from map(draw, _drawn(one))
+    yield "</div>"
+    yield f"<pre>{escape(in_words(one))}</pre>"
+
+
+def _drawn(one: Diagnosis) -> list[Drawn]:
+    """Return the curves of findings; a signal that several checks need, once."""
+    found = [*one.findings, *one.warnings, *one.remarks][:MOST_DRAWN]
+    curves = [drawn for each in found for drawn in _curves_of(one, each)]
+    first = {drawn.y: drawn for drawn in reversed(curves)}
+    return [drawn for drawn in curves if first[drawn.y] is drawn]
+
+
+def _curves_of(one: Diagnosis, found: Measured) -> list[Drawn]:
     """Return what a check measured against its limit, and a signal that it needs, as logged."""
     check = found.check
     running = run_check(check, one.log)
@@ -91,7 +105,8 @@ def curves_of(one: Diagnosis, found: Measured) -> list[Drawn]:
         ends = np.asarray([curve[0].x[0], curve[0].x[-1]])
         lines = [*curve, Line("limit", ends, np.full(2, found.limit), colour=1, dash=1)]
         about = f"{check.quantity}; dashed: the limit, and where it was first crossed"
-        drawn.append(Drawn(f"{check.id}: {check.title}", lines, check.quantity, about))
+        y = f"what {check.id} measures"
+        drawn.append(Drawn(f"{check.id}: {check.title}", lines, y, about))
     signal = next((one.log.signals[name] for name in check.needs if one.log.has(name)), None)
     if signal is not None and (curve := _curve(signal.logged_as, signal.x, signal.y, found)):
         about = f"as logged; dashed: where {check.id} was first found"
@@ -111,9 +126,10 @@ def _curve(name: str, x: Values, y: Values, found: Measured) -> list[Line]:
     return lines
 
 
-def pictures_of(one: Diagnosis, found: Measured) -> str:
-    """Return the curves of a finding as pictures that bring their own style."""
-    return "\n".join(_picture(drawn) for drawn in curves_of(one, found))
+def _figure(drawn: Drawn) -> str:
+    """Return curves as a picture that brings its own style, and what they are; empty without."""
+    made = _picture(drawn)
+    return f"<figure>{made}<figcaption>{escape(drawn.legend)}</figcaption></figure>" if made else ""
 
 
 def _picture(drawn: Drawn) -> str:
