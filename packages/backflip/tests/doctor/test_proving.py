@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shlex
 import subprocess
 import sys
@@ -301,6 +302,39 @@ def test_a_command_that_cannot_be_repeated_gives_a_sentence(
     assert found == {}
     assert says in error
     assert "Traceback" not in error
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("command", "how"),
+    [
+        ("learner.py --lrr {learning_rate} --seed {seed}", "exit status 2: .*--lrr"),
+        ("-c 'import os; os.kill(os.getpid(), 9 + {seed})' {learning_rate}", "killed by SIGKILL"),
+        ("-c 'raise SystemExit({seed} + 1)' {learning_rate}", "exit status 1: it printed nothing"),
+    ],
+)
+def test_a_program_that_fails_ends_the_proof_with_its_reason(broken_log, capfd, command, how):
+    capfd.readouterr()
+    about = ["--about", "learning_rate=0.5", "--command", f"{sys.executable} {command}"]
+    status, found, error = proven(broken_log, capfd, *about)
+    assert (status, found) == (1, {})
+    assert len(list(Path("home/runs").glob("*/run.json"))) == 1, "one seed is enough"
+    assert re.search(f"the unchanged program failed: run \\w+, {how}", error)
+
+
+@pytest.mark.medium
+def test_a_changed_program_that_fails_is_named_and_each_line_is_said_once(broken_log, tmp_path):
+    (log,) = logs_in(tmp_path / broken_log, {})
+    program = tmp_path / "other.py"
+    program.write_text(LEARNER.replace("learns =", "assert options.lr != 1.0\nlearns ="))
+    said = list[str]()
+    command = COMMAND.format(python=sys.executable).replace("learner", "other")
+    log = replace(log, settings={"learning_rate": 0.5}, planned=40_000.0)
+    repeat, _ = repetition_of_program(command, log, {}, tmp_path / "home", said.append)
+    repeat({}, "unchanged")
+    assert np.isnan(repeat({"learning_rate": 1.0}, "changed").returns).all()
+    assert sum("exit status 1: AssertionError" in line for line in said) == 3
+    assert len(said) == len(set(said))
 
 
 @pytest.mark.medium

@@ -14,13 +14,17 @@ from backflip.doctor.next_experiment import as_text, part_of
 from backflip.doctor.proving import SEEDS, TAGS, Repeat, Repeated
 from backflip.doctor.reading.log_files import logs_in
 from runshelf.errors import UsageError, UserFacingError
+from runshelf.formatting import cut
 from runshelf.recorder.command_templates import filled, placeholders, unescaped, words_of
+from runshelf.recorder.ending import Ending, error_of_ending
 from runshelf.recorder.launch import Launch
 from runshelf.recorder.output_files import FOLDER
+from runshelf.recorder.output_reader import read_output
 from runshelf.recorder.run_command import check_executable, record, recording_of
 from runshelf.store.paths import is_file
 from runshelf.store.run import RunInfo
 
+MOST_LETTERS = 200  # of the line with which a program failed
 LAST = 0.1  # share of the logged returns whose mean is the final return
 
 
@@ -73,18 +77,26 @@ def repetition_of_program(
             f"`--command` has {{{name}}}, and its value is not in the log; add --about {name}=VALUE"
         )
     check_executable(words, Path.cwd(), os.environ)
+    say = _once(say)
 
     def repeat(change: Mapping[str, Any], question: str) -> Repeated:
         values = {name: as_text(value) for name, value in {**present, **change}.items()}
         info = RunInfo(question=question, tags=TAGS)
-        runs = [_run(words, {**values, "seed": str(s)}, info, home, say) for s in range(SEEDS)]
-        returns = tuple(final_return(folder, mapping) for _, folder in runs)
+        endings, returns = list[Ending](), list[float]()
+        for seed in range(SEEDS):
+            endings.append(_run(words, {**values, "seed": str(seed)}, info, home, say))
+            returns.append(final_return(_outputs(endings[-1]), mapping))
+            if endings[-1].state == "failed":
+                failure = _failure(endings[-1])
+                if not change and not np.isfinite(returns).any():
+                    raise UserFacingError(f"the unchanged program failed: {failure}")
+                say(failure)
         if not change and not np.isfinite(returns).any():
             raise UserFacingError(
-                f"the unchanged program logged no return in `{runs[0][1]}`: its log must be in the "
-                "folder in which it runs, or in {folder}"
+                f"the unchanged program logged no return in `{_outputs(endings[0])}`: its log must "
+                "be in the folder in which it runs, or in {folder}"
             )
-        return Repeated(returns, runs[0][0])
+        return Repeated(tuple(returns), endings[0].run)
 
     return repeat, lambda change: change.keys() <= names
 
@@ -95,8 +107,8 @@ def _run(
     info: RunInfo,
     home: Path,
     say: Callable[[str], None],
-) -> tuple[str, Path]:
-    """Run the program to its end; return the id of the run, and the folder in which it ran."""
+) -> Ending:
+    """Run the program to its end, in the folder `outputs` of its run."""
     argv = [filled(word, values) for word in words]
     recording = recording_of(home, argv, info, say)
     known = recording.launch(Path())
@@ -113,7 +125,32 @@ def _run(
         os.close(quiet)
     if ending.state == "interrupted":
         raise KeyboardInterrupt
-    return ending.run, Path(ending.folder) / FOLDER
+    return ending
+
+
+def _outputs(ending: Ending) -> Path:
+    return Path(ending.folder) / FOLDER
+
+
+def _failure(ending: Ending) -> str:
+    """Return how a program failed, and the last line that it printed, of stderr if it has one."""
+    lines = [line for line in read_output(Path(ending.folder)) if line.text.strip()]
+    of_errors = [line for line in lines if line.stream == "err"] or lines
+    last = of_errors[-1].text.strip() if of_errors else "it printed nothing"
+    how = error_of_ending(ending) or f"exit status {ending.exit_status}"
+    return f"run {ending.run}, {how}: {cut(last, MOST_LETTERS)}"
+
+
+def _once(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Return a function that says each line only once: repetitions have the same ones."""
+    said = set[str]()
+
+    def say_new(line: str) -> None:
+        if line not in said:
+            said.add(line)
+            say(line)
+
+    return say_new
 
 
 def final_return(folder: Path, mapping: Mapping[str, str]) -> float:
