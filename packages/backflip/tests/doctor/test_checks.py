@@ -657,6 +657,25 @@ def test_a_discount_above_1_is_a_finding_and_its_cause_the_first():
     assert not diagnose(log("dqn", {"discount": float(np.float32(1.0))}, q_mean=1.0)).findings
 
 
+def test_a_learning_rate_of_a_millionth_is_tiny_in_every_precision():
+    for rate in (1e-6, float(np.float32(1e-6))):
+        found = diagnose(log("ppo", {"learning_rate": rate}, entropy=1.0))
+        assert [one.check.id for one in found.findings] == ["NN-LR-LOW"]
+    assert not diagnose(log("ppo", {"learning_rate": 1e-5}, entropy=1.0)).findings
+
+
+def test_a_check_that_was_not_made_says_why():
+    """29 updates, of 30 that PI-KL-TINY waits for; nothing says how large the learning rate is."""
+    few = until(log("ppo", approx_kl=1e-9, entropy=1.0), 0.29)
+    found = diagnose(replace(few, planned=few.end))
+    why = {one.check.id: one.why for one in found.unchecked}
+    assert why["PI-KL-TINY"] == "it needs half of the budget and more than 30 updates"
+    assert why["NN-LR-LOW"] == "its setting is not known"
+    assert why["PI-ENT-COLLAPSE"] == "the number of actions is not known"
+    assert why["NN-GRAD-SMALL"] == "no norm of the gradient is logged"
+    assert "needs half of the budget and more than 30 updates: PI-KL-TINY" in in_words(found)
+
+
 def test_tau_of_an_unknown_algorithm_may_be_another_thing():
     assert run_check(BY_ID["Q-TAU-RANGE"], log(None, {"tau": 200.0}, q_mean=1.0)) is None
 

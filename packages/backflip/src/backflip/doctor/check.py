@@ -60,6 +60,8 @@ class Check:
             something, this one does not count.
         is_direct: whether it measures a cause itself, not an effect that other causes may have,
             too: then its finding counts in full, as that of an identity does.
+        unmeasured: why a log with the signals may have nothing to measure; empty if no one reason
+            is usual.
         severity: what it means to be beyond the limit. `finding`: something is wrong. `warning`:
             look at this, healthy runs may show it, too. `remark`: a fact about the task or its
             progress, which counts for the causes and is not a sign of a mistake by itself.
@@ -85,6 +87,7 @@ class Check:
     from_start: bool = False
     superseded_by: tuple[str, ...] = ()
     is_direct: bool = False
+    unmeasured: str = ""
     severity: Severity = "finding"
 
     @property

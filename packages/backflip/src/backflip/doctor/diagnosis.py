@@ -154,7 +154,7 @@ def diagnose(log: Log, calibration: Calibration | None = None) -> Diagnosis:
         if one is not None and (enough or one.is_found):
             measured.append(one)
         else:
-            why = _why(missing, points, running)
+            why = _why(check, missing, points, running)
             if not why and limit is None:
                 why = why_no_limit(check, log, calibration)
             unchecked.append(Unchecked(check, missing, why))
@@ -275,10 +275,15 @@ def _certainty(one: Measured) -> tuple[int, float]:
     return order, -size
 
 
-def _why(missing: tuple[str, ...], points: int, running: Running | None) -> str:
+def _why(check: Check, missing: tuple[str, ...], points: int, running: Running | None) -> str:
     """Return what a log lacks for a check; empty if it lacks nothing."""
     if missing:
         return f"not logged: {', '.join(missing)}"
     if points < FEWEST:
         return f"{plural(points, 'logged point')}, and at least {FEWEST} are needed"
-    return "it cannot be measured in this log" if running is None else ""
+    if running is not None:
+        return ""
+    if check.unmeasured:
+        return check.unmeasured
+    is_of_setting = check.limit_from == "setting" and not check.needs
+    return "its setting is not known" if is_of_setting else "it cannot be measured in this log"

@@ -113,6 +113,7 @@ CHECKS = (
         source=_SAME,
         limit=0.05,
         is_direct=True,
+        unmeasured="the rewards of this environment are not known",
     ),
     Check(
         id="ENV-RANGE",
@@ -129,6 +130,7 @@ CHECKS = (
         source=_SAME,
         limit=0.0,
         severity="warning",
+        unmeasured="the rewards of this environment are not known",
     ),
     Check(
         id="ENV-RANDOM",
@@ -157,6 +159,7 @@ CHECKS = (
         source="OpenAI, Spinning Up as a Deep RL Researcher: compare with a policy that is known",
         limit=-0.3,
         superseded_by=("ENV-WORSE", "Q-NO-UPDATE"),
+        unmeasured="no like runs in this environment were measured, or this one is too short",
     ),
     Check(
         id="ENV-BELOW",
@@ -195,5 +198,6 @@ CHECKS = (
         "2018",
         limit=0.25,
         superseded_by=("ENV-RANDOM",),
+        unmeasured="no like runs in this environment were measured, or this one is too short",
     ),
 )

@@ -198,6 +198,7 @@ CHECKS = (
         source="ml_debug: gradient clipping masks problems",
         least_margin=1.0,
         is_pooled=True,
+        unmeasured="no norm of the gradient is logged",
     ),
     Check(
         id="NN-GRAD-SMALL",
@@ -219,6 +220,7 @@ CHECKS = (
         source="ml_debug",
         least_margin=1.0,
         is_pooled=True,
+        unmeasured="no norm of the gradient is logged",
     ),
     Check(
         id="NN-ACTOR-SMALL",

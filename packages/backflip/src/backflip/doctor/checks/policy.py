@@ -179,6 +179,7 @@ CHECKS = (
         algorithms=ON_POLICY,
         least_margin=0.002,
         extreme=1.0,
+        unmeasured="the number of actions or the late entropy is not known",
     ),
     Check(
         id="PI-ENT-HIGH",
@@ -206,6 +207,7 @@ CHECKS = (
         algorithms=ON_POLICY,
         severity="remark",
         healthy_share=0.12,
+        unmeasured="the number of actions or the late entropy is not known",
     ),
     Check(
         id="PI-ENT-START",
@@ -224,6 +226,7 @@ CHECKS = (
         },
         source=f"{_SCHULMAN}; Andrychowicz et al. 2020, arXiv:2006.05990",
         algorithms=ON_POLICY,
+        unmeasured="the number of actions or the first entropy is not known",
     ),
     Check(
         id="PI-ENT-COLLAPSE",
@@ -250,6 +253,7 @@ CHECKS = (
         algorithms=ON_POLICY,
         least_margin=0.2,
         from_start=True,
+        unmeasured="the number of actions is not known",
     ),
     Check(
         id="PI-ENT-EARLY",
@@ -278,6 +282,7 @@ CHECKS = (
         limit=2.0,
         severity="warning",
         from_start=True,
+        unmeasured="it needs discrete actions, and a policy that becomes sure of them",
     ),
     Check(
         id="PI-ENT-GROW",
@@ -318,6 +323,7 @@ CHECKS = (
         limit=3.0,
         severity="warning",
         from_start=True,
+        unmeasured="it needs continuous actions, and half of the budget",
     ),
     Check(
         id="PI-KL-HIGH",
@@ -384,6 +390,7 @@ CHECKS = (
         source=_JONES,
         algorithms=("ppo",),
         least_margin=0.5,
+        unmeasured="it needs half of the budget and more than 30 updates",
     ),
     Check(
         id="PI-KL-NEG",

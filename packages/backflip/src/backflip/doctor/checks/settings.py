@@ -186,7 +186,7 @@ CHECKS = (
         "nothing.",
         causes={"steps-too-small": 0.95},
         source=f"{_ZOO}: at least 1e-5",
-        limit=1e-6,
+        limit=2e-6,
     ),
     Check(
         id="PI-CLIP-OFF",
