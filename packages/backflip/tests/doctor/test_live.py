@@ -133,6 +133,17 @@ def test_the_command_follows_a_program_and_stops_at_a_finding(tmp_path):
 
 
 @pytest.mark.medium
+def test_a_folder_that_does_not_exist_yet_is_waited_for(tmp_path):
+    command = [*DOCTOR, str(tmp_path / "PPO_1"), "--follow", "--until-finding"]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as doctor:
+        assert doctor.stderr is not None
+        assert "waiting for a log" in doctor.stderr.readline()
+        sb3(tmp_path / "PPO_1", **BROKEN)
+        doctor.communicate(timeout=60)
+    assert doctor.returncode == 1
+
+
+@pytest.mark.medium
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_following_with_the_diagnosis(tmp_path, ending):
     folder, page = tmp_path / "PPO_1", tmp_path / "page.html"

@@ -476,6 +476,14 @@ def test_names_that_are_used_or_have_a_meaning_are_not_unknown(tmp_path):
         ("lr_now", "learning_rate"),
         ("v", "value_mean"),
         ("π loss [last 10]", "policy_loss"),
+        ("reward/mean", "episode_return_mean"),
+        ("train/mean", None),
+        ("H", "entropy"),
+        ("adv", "advantage_mean"),
+        ("adv_sd", "advantage_std"),
+        ("gnorm", "grad_norm"),
+        ("frames", "env_steps"),
+        ("SAC/Q1", "q_mean"),
     ],
 )
 def test_a_name_resembles_only_what_is_of_its_kind(name, ours):
@@ -698,6 +706,48 @@ def test_known_environments_tell_the_number_of_actions(tmp_path):
     assert with_facts(log, {"env": "Pendulum-v1"}).setting("actions") is None
     wide = only(write_csv(tmp_path / "b.csv", rows_of(step=lambda s: s * 60, entropy=1.42)))
     assert with_facts(wide, {"env": "LunarLander-v3"}).setting("actions") is None
+
+
+def test_a_mapping_the_wrong_way_round_or_with_a_name_twice_is_refused(tmp_path, capsys):
+    path = write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: s * 60, H=1.3, other=1.0))
+    assert run(path, "--map", "entropy=H") == 2
+    assert "the logged name comes first, as --map H=entropy" in capsys.readouterr().err
+    for second in ("H=value_mean", "other=entropy"):
+        assert run(path, "--map", "H=entropy", "--map", second) == 2
+        assert "is in two --map" in capsys.readouterr().err
+    assert run(path, "--map", "H=entropy", "--map", "H=entropy") != 2
+
+
+def test_names_without_a_meaning_are_all_in_json(tmp_path):
+    names = {f"x{at}": 1.0 for at in range(30)} | {"reward/mean": 1.0}
+    log = only(write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: s * 60, **names)))
+    said = in_words(diagnose(log))
+    assert "x19, and 11 more (--json has all)" in said
+    (word,) = to_json([diagnose(log)])["diagnoses"]
+    assert set(word["unknown_names"]) == set(names)
+    assert word["suggested"] == {"reward/mean": "episode_return_mean"}
+
+
+def test_steps_of_event_files_of_an_unknown_program_may_be_other_steps(tmp_path):
+    folder = tmp_path / "own"
+    folder.mkdir()
+    events = (scalar_event(1.6e9 + at, at, [("entropy", 1.0)]) for at in range(1, 30))
+    (folder / "events.out.tfevents.1.host").write_bytes(version_event(1.6e9) + b"".join(events))
+    assert "are taken for env steps" in only(folder).notes[-1]
+    assert only(cleanrl(tmp_path / "known", **{"losses/entropy": 1.0})).notes == ()
+
+
+def test_the_reward_scale_needs_no_mean(tmp_path):
+    rewards = {"reward_min": -1.0, "reward_max": 2.0}
+    path = write_csv(tmp_path / "a.csv", rows_of(env_steps=lambda s: s * 60, **rewards))
+    assert "rewards from −1 to 2" in in_words(diagnose(only(path)))
+
+
+def test_the_loss_of_the_policy_in_continuous_cleanrl(tmp_path):
+    losses = {"losses/actor_loss": -2.0, "losses/qf1_loss": 1.0, "losses/qf2_loss": 1.0}
+    log = only(cleanrl(tmp_path / "td3", **losses, **{"losses/qf2_values": 2.0}))
+    assert log.signals["policy_loss"].y[0] == -2.0
+    assert log.unknown == ()
 
 
 def test_the_algorithm_from_what_is_logged():

@@ -98,7 +98,7 @@ def _doctor(options: argparse.Namespace) -> Reported:
     if options.list:
         return Reported(listed_json(), lambda: put(listed()))
     _check(options)
-    mapping = dict(_pair("--map", text) for text in options.map)
+    mapping = _mapping(options.map)
     found = [diagnose(log) for log in _logs(options, mapping)]
     if options.html:
         _write_page(Path(options.html), found)
@@ -196,7 +196,7 @@ def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "li
         stopped = options.until_finding and any(one.findings for one in found)
         return stopped
 
-    if not any(exists(Path(name)) for name in options.names):
+    if not any(exists(Path(name)) or _may_come(Path(name)) for name in options.names):
         kept()  # a run, or a wrong name: say so at once
     with contextlib.suppress(KeyboardInterrupt), interruptible(SIGINT, SIGTERM):
         follow(kept, lambda line: put(harmless(f"backflip: {line}"), file=sys.stderr), until)
@@ -207,6 +207,11 @@ def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "li
             raise
         put(harmless(f"backflip: the diagnosis is of the last log seen: {error}"), file=sys.stderr)
         return last
+
+
+def _may_come(path: Path) -> bool:
+    """Return whether a path that does not exist is a log of a program that starts later."""
+    return len(path.parts) > 1 and path.parent.is_dir()
 
 
 def _prove(
@@ -248,6 +253,20 @@ def _probe(factory: str) -> "Probe":
     if ":" not in factory:
         raise UsageError(f"`--probe {factory}` is not MODULE:FACTORY; try --probe my_file:make")
     return lambda on_progress: probe_other(factory, on_progress=on_progress)
+
+
+def _mapping(texts: Sequence[str]) -> dict[str, str]:
+    """Return our names by logged names, as --map has them.
+
+    Raises:
+        UsageError: a text has no name, or two have the same logged name or the same signal.
+    """
+    pairs = dict.fromkeys(_pair("--map", text) for text in texts)
+    for names in zip(*pairs, strict=True):
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"`{twice}` is in two --map: each name and each signal can have one")
+    return dict(pairs.keys())
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:

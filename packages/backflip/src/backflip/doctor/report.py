@@ -24,6 +24,7 @@ from runshelf.terminal_text import harmless
 BARS = 40
 MOST_CAUSES = 3
 MOST_NAMES = 8
+MOST_UNKNOWN = 20
 _ASKED = (
     "learning_rate",
     "discount",
@@ -112,7 +113,7 @@ def _env_steps(log: Log) -> str:
 
 
 def _reward(log: Log) -> str:
-    if not log.has("reward_min", "reward_max", "reward_mean"):
+    if not log.has("reward_min", "reward_max"):
         return "not logged" + (
             f"; returns from {_range(log)}" if log.has("episode_return_mean") else ""
         )
@@ -252,9 +253,10 @@ def _unknown(names: Sequence[str]) -> list[str]:
     if not names:
         return []
     near = [*closest(names).items()][:MOST_NAMES]
-    more = f", and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    rest = len(names) - MOST_UNKNOWN
+    more = f", and {rest} more (--json has all)" if rest > 0 else ""
     return [
-        f"names without a meaning here: {harmless(', '.join(names[:MOST_NAMES]))}{more}",
+        f"names without a meaning here: {harmless(', '.join(names[:MOST_UNKNOWN]))}{more}",
         *(
             f"  perhaps --map {shlex.quote(f'{harmless(theirs)}={ours}')} ({SIGNALS[ours].text})"
             for theirs, ours in near
@@ -292,6 +294,8 @@ def _json(one: Diagnosis) -> dict[str, Any]:
         "premortem": dict(one.log.expected),
         "next": command_of(one),
         "notes": list(one.log.notes),
+        "unknown_names": list(one.log.unknown),
+        "suggested": closest(one.log.unknown),
     }
 
 

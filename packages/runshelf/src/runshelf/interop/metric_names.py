@@ -116,6 +116,14 @@ MEANINGS: Mapping[Library, Mapping[str, Meaning]] = {
         "losses/qf_loss": Meaning("", _LAST, like="q_loss"),
         "losses/qf1_values": Meaning("", f"{_LAST}, of the first critic", like="q_mean"),
         "losses/qf1_loss": Meaning("", f"{_LAST}, of the first critic", like="q_loss"),
+        "losses/qf2_values": Meaning("", f"{_LAST}, of the second critic"),
+        "losses/qf2_loss": Meaning("", f"{_LAST}, of the second critic"),
+        "losses/actor_loss": Meaning(
+            "",
+            f"{_LAST}: minus the mean action value, of SAC with the bonus for entropy",
+            like="policy_loss",
+        ),
+        "losses/alpha_loss": Meaning("", f"{_LAST}, of log α"),
         "losses/alpha": Meaning("temperature", ""),
         "charts/SPS": Meaning("", _SPEED),
         "charts/episodic_return": Meaning(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from backflip.doctor.log import CALLS, ROWS, SAVED, Log, Signal
+from backflip.doctor.log import CALLS, OF_ENVS, ROWS, SAVED, Log, Signal
 from backflip.doctor.reading.interpreting import (
     RUNTIME,
     interpreted,
@@ -301,13 +301,27 @@ def _of_folder(source: LogFolder, notes: list[str], mapping: Mapping[str, str]) 
         settings = _settings_of(read_csv(path).head) | settings
     about = parse_folder_name(source)
     log = interpreted(str(source.folder), logged, settings, notes, mapping, about)
-    log = replace(with_seconds(log, times, "times of events"), counts=counts)
+    said = (*log.notes, *_note_on_steps(log, source, mapping, counts))
+    log = replace(with_seconds(log, times, "times of events"), counts=counts, notes=said)
     log = with_episodes(log, episodes, len(source.monitors))
     saved = unneeded_mib(source.folder)
     if saved is None:
         return log
     signal = Signal(np.asarray([log.end]), np.asarray([saved]), SAVED)
     return replace(log, signals={**log.signals, SAVED: signal})
+
+
+def _note_on_steps(
+    log: Log, source: LogFolder, mapping: Mapping[str, str], counts: str
+) -> tuple[str, ...]:
+    """Return a note if nothing says that the steps of event files are env steps."""
+    is_known = log.library != "unknown" or "env_steps" in {*mapping.values(), *log.signals}
+    if not source.events or not log.signals or is_known or counts != OF_ENVS:
+        return ()
+    return (
+        "the steps of the events are taken for env steps; if they count something else, such as "
+        "updates, shares of the budget are right, and what needs env steps is not",
+    )
 
 
 def _of_progress(path: Path, notes: list[str], mapping: Mapping[str, str]) -> dict[str, Logged]:

@@ -137,6 +137,11 @@ def check_mapping(logged: Mapping[str, Logged], mapping: Mapping[str, str]) -> N
         UsageError: it does not.
     """
     for theirs, ours in mapping.items():
+        if theirs not in logged and theirs in SIGNALS and ours in logged:
+            raise UsageError(
+                f"nothing is logged as `{theirs}`, and `{ours}` is no signal: the logged name "
+                f"comes first, as --map {ours}={theirs}"
+            )
         if theirs not in logged:
             raise UsageError(f"nothing is logged as `{theirs}`{did_you_mean(theirs, logged)}")
         if ours not in SIGNALS:

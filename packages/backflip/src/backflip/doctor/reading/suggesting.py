@@ -25,6 +25,9 @@ SYNONYMS = {
     "eps": "epsilon",
     "alpha": "temperature",
     "var": "variance",
+    "adv": "advantage",
+    "advantages": "advantage",
+    **dict.fromkeys(("sd", "stdev", "stddev"), "std"),
 }
 # Words that say how a value is averaged, or when it is logged.
 EMPTY = {
@@ -51,6 +54,10 @@ OTHER_WORDS = {
     frozenset({"clipfrac"}): "clip_fraction",
     frozenset({"clip", "frac"}): "clip_fraction",
     frozenset({"q"}): "q_mean",
+    frozenset({"q", "1"}): "q_mean",
+    frozenset({"h"}): "entropy",
+    frozenset({"gnorm"}): "grad_norm",
+    frozenset({"frames"}): "env_steps",
     frozenset({"q", "value"}): "q_mean",
     frozenset({"q", "values"}): "q_mean",
     frozenset({"td", "loss"}): "q_loss",
@@ -107,9 +114,10 @@ def _in_other_words(name: str) -> str | None:
 def _words(name: str) -> frozenset[str]:
     """Return the words of the last part of a name that say what it measures.
 
-    What is in brackets does not, such as `(last 100)`, nor do large numbers.
+    What is in brackets does not, such as `(last 100)`, nor do large numbers. If no word of it says
+    so, as in `reward/mean`, the part before counts.
     """
     before, _, last = IN_BRACKETS.sub(" ", name).replace("π", "pi ").rpartition("/")
     last += " loss" if before.lower().endswith(LOSSES) else ""  # `loss/v` is no value
     words = frozenset(word.lower() for word in WORD.findall(last) if not LARGE.fullmatch(word))
-    return words - EMPTY
+    return words - EMPTY or (_words(before) if before else frozenset())
