@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +36,7 @@ from backflip.doctor.healthy_returns import (
 )
 from backflip.doctor.log import ITERATIONS, Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
+from backflip.doctor.page import page
 from backflip.doctor.report import in_words
 from backflip.doctor.signals import SIGNALS
 
@@ -567,7 +569,7 @@ def test_causes_are_those_of_the_algorithm():
 
 def test_a_run_without_signs_is_fine_and_says_what_it_could_not_check():
     found = diagnose(log("ppo", first_ratio_error=1e-6, entropy=1.0))
-    assert found.verdict == "Nothing wrong was seen."
+    assert found.verdict == f"Nothing wrong was seen, in {len(found.fine)} checks only."
     assert not found.causes
     missing = {name for one in found.unchecked for name in one.missing}
     assert {"approx_kl", "explained_variance"} <= missing
@@ -662,6 +664,33 @@ def test_a_learning_rate_of_a_millionth_is_tiny_in_every_precision():
         found = diagnose(log("ppo", {"learning_rate": rate}, entropy=1.0))
         assert [one.check.id for one in found.findings] == ["NN-LR-LOW"]
     assert not diagnose(log("ppo", {"learning_rate": 1e-5}, entropy=1.0)).findings
+
+
+def test_reports_show_numbers_in_place_of_their_logarithms():
+    said = in_words(diagnose(log("ppo", approx_kl=1e-12 * (1.0 + T), entropy=1.0)))
+    assert re.search("seen    1\\.[45].*e−12 < ", said)
+    assert re.search("1\\.[45].*e−12 to 1\\.9.*e−12\n", said)
+    assert "          the largest median of KL divergences of an update" in said
+    assert "ecimal logarithm" not in said
+
+
+def test_a_curve_of_one_number_gives_way_to_its_signal():
+    """The return moves about one value."""
+    found = diagnose(log("ppo", episode_return_mean=50.0 + 9.0 * (-1.0) ** np.arange(POINTS)))
+    (remark,) = [one for one in found.remarks if one.check.id == "ENV-NOTHING"]
+    assert "41 to 59 of episode_return_mean, as logged" in in_words(found)
+    assert f">{remark.check.id}: " not in page([found])
+    assert "(ENV-NOTHING)" in page([found])
+
+
+def test_a_verdict_of_few_checks_says_so_and_that_of_remarks_is_about_the_return():
+    few = diagnose(log(None, episode_return_mean=100.0 * T))
+    assert few.verdict == f"Nothing wrong was seen, in {len(few.fine)} checks only."
+    returns = 50.0 + 3.0 * (-1.0) ** np.arange(POINTS)
+    two = diagnose(log("ppo", explained_variance=0.04, episode_return_mean=returns))
+    assert {one.check.id for one in two.remarks} == {"PV-EV-ZERO", "ENV-NOTHING"}
+    two.remarks.sort(key=lambda one: one.check.id, reverse=True)
+    assert two.verdict == "Nothing wrong was seen; the return does not rise."
 
 
 def test_a_check_that_was_not_made_says_why():

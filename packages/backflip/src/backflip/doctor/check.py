@@ -1,11 +1,15 @@
 """What a check is: a number that is measured while training goes on, and a limit for it."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, final
 
 from backflip.doctor.log import OF_TEACHING, Log, Values
+from runshelf.formatting import number
 
+LOGARITHM = "decimal logarithm of "  # the beginning of a quantity
+MOST_POWER = 308.0  # 10 to the power of more is no float
 LimitFrom = Literal["identity", "setting", "calibrated", "convention"]
 Severity = Literal["finding", "warning", "remark"]
 
@@ -89,6 +93,17 @@ class Check:
     is_direct: bool = False
     unmeasured: str = ""
     severity: Severity = "finding"
+
+    @property
+    def is_of_logarithms(self) -> bool:
+        """Whether it measures decimal logarithms; reports show the numbers themselves."""
+        return self.quantity.startswith(LOGARITHM)
+
+    def shown(self, value: float) -> str:
+        """Return a measured number in words."""
+        if not self.is_of_logarithms:
+            return number(value)
+        return number(10.0**value if value < MOST_POWER else math.inf)
 
     @property
     def is_about_teaching(self) -> bool:

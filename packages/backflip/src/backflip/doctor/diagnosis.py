@@ -11,7 +11,7 @@ from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import CAUSES
 from backflip.doctor.check import Cause, Check, Running
 from backflip.doctor.checks.optimising import ALWAYS_FINITE
-from backflip.doctor.log import Log, Values
+from backflip.doctor.log import Log, Signal, Values
 from backflip.doctor.measures import smoothed
 from runshelf.formatting import plural
 
@@ -116,7 +116,10 @@ class Diagnosis(NamedTuple):
         if self.warnings:
             return f"Nothing is proven wrong, but look at this: {self.warnings[0].check.title}."
         if self.remarks:
-            return f"Nothing wrong was seen; {self.remarks[0].check.title}."
+            on_return = (one for one in self.remarks if RETURN in one.check.needs)
+            return f"Nothing wrong was seen; {next(on_return, self.remarks[0]).check.title}."
+        if len(self.fine) < FEWEST:
+            return f"Nothing wrong was seen, in {plural(len(self.fine), 'check')} only."
         return "Nothing wrong was seen."
 
     @property
@@ -197,6 +200,12 @@ def run_check(check: Check, log: Log) -> Running | None:
     with np.errstate(all="ignore"):  # logs may hold infinities
         running = check.measure(log)
     return running if running is not None and np.isfinite(running.value).any() else None
+
+
+def signal_of(log: Log, check: Check) -> Signal | None:
+    """Return the first signal that a check needs, if it has two finite values; else None."""
+    found = next((log.signals[name] for name in check.needs if log.has(name)), None)
+    return found if found is not None and np.isfinite(found.y).sum() > 1 else None
 
 
 def against(check: Check, running: Running, limit: float) -> Measured:

@@ -40,7 +40,8 @@ class News(NamedTuple):
         sign = ">" if self.found.check.bad_side == "above" else "<"
         return (
             f"doctor: {self.found.check.id}: {self.found.check.title} "
-            f"({number(self.found.value)} {sign} {number(self.found.limit)}), from env step "
+            f"({self.found.check.shown(self.found.value)} {sign} "
+            f"{self.found.check.shown(self.found.limit)}), from env step "
             f"{number(self.found.since)} on, in {self.log.name}"
         )
 

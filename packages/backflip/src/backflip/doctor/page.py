@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 import numpy as np
 
-from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
+from backflip.doctor.diagnosis import Diagnosis, Measured, run_check, signal_of
 from backflip.doctor.log import Values
 from backflip.doctor.report import in_words
 from runshelf.charts.picture import Legend, picture
@@ -97,21 +97,35 @@ def _drawn(one: Diagnosis) -> list[Drawn]:
 
 
 def _curves_of(one: Diagnosis, found: Measured) -> list[Drawn]:
-    """Return what a check measured against its limit, and a signal that it needs, as logged."""
+    """Return what a check measured against its limit, and a signal that it needs, as logged.
+
+    What was measured is left out if it is one number: the signal says more.
+    """
+    measured, logged = _measured(one, found), _logged(one, found)
+    if measured is not None and logged is not None and not np.ptp(measured.lines[0].y):
+        measured = None
+    return [drawn for drawn in (measured, logged) if drawn is not None]
+
+
+def _measured(one: Diagnosis, found: Measured) -> Drawn | None:
     check = found.check
     running = run_check(check, one.log)
-    drawn = list[Drawn]()
-    if running is not None and (curve := _curve(check.id, running.x, running.value, found)):
-        ends = np.asarray([curve[0].x[0], curve[0].x[-1]])
-        lines = [*curve, Line("limit", ends, np.full(2, found.limit), colour=1, dash=1)]
-        about = f"{check.quantity}; dashed: the limit, and where it was first crossed"
-        y = f"what {check.id} measures"
-        drawn.append(Drawn(f"{check.id}: {check.title}", lines, y, about))
-    signal = next((one.log.signals[name] for name in check.needs if one.log.has(name)), None)
-    if signal is not None and (curve := _curve(signal.logged_as, signal.x, signal.y, found)):
-        about = f"as logged; dashed: where {check.id} was first found"
-        drawn.append(Drawn(f"{signal.logged_as} ({check.id})", curve, signal.logged_as, about))
-    return drawn
+    curve = [] if running is None else _curve(check.id, running.x, running.value, found)
+    if not curve:
+        return None
+    ends = np.asarray([curve[0].x[0], curve[0].x[-1]])
+    lines = [*curve, Line("limit", ends, np.full(2, found.limit), colour=1, dash=1)]
+    about = f"{check.quantity}; dashed: the limit, and where it was first crossed"
+    return Drawn(f"{check.id}: {check.title}", lines, f"what {check.id} measures", about)
+
+
+def _logged(one: Diagnosis, found: Measured) -> Drawn | None:
+    check, signal = found.check, signal_of(one.log, found.check)
+    if signal is None:
+        return None
+    curve = _curve(signal.logged_as, signal.x, signal.y, found)
+    about = f"as logged; dashed: where {check.id} was first found"
+    return Drawn(f"{signal.logged_as} ({check.id})", curve, signal.logged_as, about)
 
 
 def _curve(name: str, x: Values, y: Values, found: Measured) -> list[Line]:

@@ -11,7 +11,8 @@ import numpy as np
 from backflip.doctor.calibration import kinds_in_words
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import CAUSES
-from backflip.doctor.diagnosis import Diagnosis, Measured, run_check
+from backflip.doctor.check import LOGARITHM
+from backflip.doctor.diagnosis import Diagnosis, Measured, run_check, signal_of
 from backflip.doctor.log import Log
 from backflip.doctor.next_experiment import command_of, time_of
 from backflip.doctor.reading.from_settings import HOW
@@ -147,8 +148,8 @@ def _finding(log: Log, one: Measured, kind: str) -> str:
     where = f"from {step} {number(one.since)} on ({one.since / max(log.budget, 1):.0%})"
     lines = [
         f"{kind} {check.id}: {check.title}",
-        f"  seen    {number(one.value)} {sign} {number(one.limit)}, {where}",
-        f"          {check.quantity}",
+        f"  seen    {check.shown(one.value)} {sign} {check.shown(one.limit)}, {where}",
+        f"          {check.quantity.removeprefix(LOGARITHM)}",
         f"  curve   {_curve(log, one)}",
         f"  means   {check.explanation}",
         f"  limit   {_limit_from(log, one)}",
@@ -159,12 +160,20 @@ def _finding(log: Log, one: Measured, kind: str) -> str:
 
 
 def _curve(log: Log, one: Measured) -> str:
+    """Return the curve of what was measured; if that is one number, of a signal that it needs."""
     running = run_check(one.check, log)
     if running is None:
         return ""
     known = running.value[np.isfinite(running.value)]
+    signal = signal_of(log, one.check)
+    if known.min() == known.max() and signal is not None:
+        y = signal.y[np.isfinite(signal.y)]
+        low, high = float(y.min()), float(y.max())
+        of = f"of {harmless(signal.logged_as)}, as logged"
+        return f"{sparkline(y, low, high, BARS)}  {number(low)} to {number(high)} {of}"
     low, high = float(known.min()), float(known.max())
-    return f"{sparkline(known, low, high, BARS)}  {number(low)} to {number(high)}"
+    shown = (one.check.shown(low), one.check.shown(high))
+    return f"{sparkline(known, low, high, BARS)}  {shown[0]} to {shown[1]}"
 
 
 def _limit_from(log: Log, one: Measured) -> str:
