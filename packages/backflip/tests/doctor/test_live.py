@@ -20,6 +20,7 @@ from backflip.doctor.diagnosis import diagnose
 from backflip.doctor.ends import Ends
 from backflip.doctor.live import LiveDoctor, Watch, follow
 from backflip.doctor.log import Signal
+from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.report import in_words
 from backflip.training.train import train
@@ -200,6 +201,22 @@ def test_the_quiet_time_depends_on_what_is_due_and_on_what_is_usual(
     assert look(1.0, 58) is None  # a new value: the clock begins again
     assert look(quiet, 58) is None
     assert "judged as ended" in str(look(quiet + 1.0, 58))
+
+
+def test_a_signal_from_settings_does_not_say_when_the_next_value_is_due(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(live.time, "monotonic", lambda: clock[0])
+    steps, ends = 1_000.0 * np.arange(1, 91), Ends()
+    one = replace(
+        log("ppo", {"learning_rate": 1e-3}),
+        signals={"approx_kl": Signal(steps, steps, "kl")},
+        planned=100_000.0,
+    )
+    of = with_settings(one)
+    assert of.has("learning_rate")
+    assert ends.why_over(of) is None
+    clock[0] = 100.0
+    assert ends.why_over(of) is None
 
 
 def test_a_log_without_times_is_waited_for_as_long_as_its_values_take(monkeypatch):

@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 
 from backflip.doctor.log import Log
+from backflip.doctor.reading.from_settings import HOW
 from runshelf.formatting import roughly
 from runshelf.store.run import open_run
 from runshelf.store.state import state_of
@@ -66,8 +67,12 @@ class Ends:
 
 
 def _ends_near_plan(log: Log) -> bool:
-    """Return whether the next value of a signal is due at the planned env steps or beyond."""
-    series = [one.x for one in log.signals.values() if len(one.x) > 1]
+    """Return whether the next value of a logged signal is due at the planned env steps or beyond.
+
+    Signals that were computed from settings have few points, far apart.
+    """
+    logged = (one for one in log.signals.values() if one.how != HOW)
+    series = [one.x for one in logged if len(one.x) > 1]
     return any(x[-1] + np.median(np.diff(x)[-NEWEST:]) >= log.planned for x in series)
 
 
