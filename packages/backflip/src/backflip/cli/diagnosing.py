@@ -14,7 +14,7 @@ from runshelf.cli.command_line import Reported
 from runshelf.errors import UsageError, UserFacingError
 from runshelf.interrupts import interruptible
 from runshelf.store.files import disk_errors
-from runshelf.store.paths import exists
+from runshelf.store.paths import exists, is_folder
 from runshelf.terminal_text import harmless, put
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _follow(options: argparse.Namespace, read: "Callable[[], list[Log]]") -> "li
 
 def _may_come(path: Path) -> bool:
     """Return whether a path that does not exist is a log of a program that starts later."""
-    return len(path.parts) > 1 and path.parent.is_dir()
+    return len(path.parts) > 1 and is_folder(path.parent)
 
 
 def _prove(
