@@ -1,6 +1,7 @@
 """The command `probe`."""
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from backflip.cli.progress_lines import progress_lines
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from backflip.doctor.probing.outcome import Outcome
 
 FAILED = 1  # exit status if a probe failed
+UNDECIDED = 3  # exit status if none failed, and values of some have not converged
 DEFAULT_ENV_STEPS = 6_000  # on each probe, of learners of other libraries
 FEW_ENV_STEPS = f"""
 Fewer than the usual {DEFAULT_ENV_STEPS:,} env steps: a right learner may fail, too; try again \
@@ -53,10 +55,17 @@ def _probe(options: argparse.Namespace) -> Reported:
     except KeyboardInterrupt:
         raise Interrupted("interrupted; probes keep nothing") from None
     document = to_json(outcomes)
-    options.exit_status = 0 if document["passed"] else FAILED
+    options.exit_status = _status(document)
     few = options.env_steps is not None and options.env_steps < DEFAULT_ENV_STEPS
     note = FEW_ENV_STEPS if few and not document["passed"] else ""
     return Reported(document, lambda: put(in_words(outcomes) + note))
+
+
+def _status(document: Mapping[str, Any]) -> int:
+    if document["passed"]:
+        return 0
+    verdicts = {one["verdict"] for one in document["probes"]}
+    return UNDECIDED if "not_converged" in verdicts and "failed" not in verdicts else FAILED
 
 
 def _outcomes(options: argparse.Namespace) -> "list[Outcome]":

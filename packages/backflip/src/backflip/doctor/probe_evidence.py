@@ -47,10 +47,12 @@ def has_failed(one: Outcome) -> bool | None:
     """Return whether what a probe is about is wrong: the actions, if it asks for them.
 
     The values of a probe that asks for actions are those of the policy: they are wrong after wrong
-    actions, and say nothing by themselves. None if a learner without values was asked for them.
+    actions, and say nothing by themselves. None if a learner without values was asked for them, or
+    values have not converged.
     """
-    error = one.value_error if one.probe.actions is None else one.action_error
-    return None if math.isnan(error) else error > one.probe.tolerance
+    if one.probe.actions is None:
+        return {"passed": False, "failed": True}.get(one.verdict)
+    return None if math.isnan(one.action_error) else one.action_error > one.probe.tolerance
 
 
 def likelihood(probes: Mapping[str, float], failed: Mapping[str, bool]) -> float:

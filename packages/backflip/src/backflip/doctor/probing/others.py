@@ -13,6 +13,7 @@ from backflip.doctor.probing.learner import MakeLearner
 from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, outcome_of
 from backflip.doctor.probing.probes import Probe, probes_for
 from backflip.doctor.probing.ticking import ticking
+from backflip.doctor.probing.verdicts import judged
 from runshelf.errors import UsageError, UserFacingError, shown
 
 ENV_STEPS = 6_000  # on each probe
@@ -40,7 +41,7 @@ def probe_other(
     for number, probe in enumerate(chosen):
         with ticking(on_progress, probe.id, number / len(chosen)):
             outcomes.append(_outcome(make, factory, probe, env_steps))
-    return outcomes
+    return judged(outcomes)
 
 
 def _outcome(make: MakeLearner, factory: str, probe: Probe, env_steps: int) -> Outcome:

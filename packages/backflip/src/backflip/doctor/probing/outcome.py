@@ -1,7 +1,7 @@
 """What an algorithm did on one probe."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from backflip.doctor.probing.probes import Probe
 
 SEEDS = (0, 1)
 OnProgress = Callable[[str, float], None]
+Verdict = Literal["passed", "failed", "not_converged", "not_asked"]
 
 
 class Outcome(NamedTuple):
@@ -23,6 +24,12 @@ class Outcome(NamedTuple):
         value: the learned value of the first state shown, mean over the seeds; NaN if values are
             not asked.
         not_finite: `NaN` or `infinite`, by `value` and `action`, where one of these is not finite.
+        values: the learned values (seeds, shown); empty if values are not asked.
+        actions: the actions (seeds, shown); empty if actions are not asked.
+        discount: γ.
+        judged: the verdict in the light of all probes; None before `verdicts.judged`.
+        causes: the ids of the hypotheses that predict what was learned, the nearest first.
+        means: what a failure, or values that have not converged, mean; empty if it passed.
     """
 
     probe: Probe
@@ -31,6 +38,12 @@ class Outcome(NamedTuple):
     seconds: float
     value: float = float("nan")
     not_finite: Mapping[str, str] = {}
+    values: np.ndarray = np.zeros((0, 0))
+    actions: np.ndarray = np.zeros((0, 0))
+    discount: float = float("nan")
+    judged: Verdict | None = None
+    causes: tuple[str, ...] = ()
+    means: str = ""
 
     @property
     def errors(self) -> dict[str, float]:
@@ -44,9 +57,21 @@ class Outcome(NamedTuple):
         return bool(self.errors)
 
     @property
-    def passed(self) -> bool:
+    def is_within_tolerance(self) -> bool:
         """Whether all errors are within the tolerance; true if nothing was asked."""
         return all(error <= self.probe.tolerance for error in self.errors.values())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict; before all probes are known, by the tolerance alone."""
+        if not self.was_asked:
+            return "not_asked"
+        return self.judged or ("passed" if self.is_within_tolerance else "failed")
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passed; true if nothing was asked."""
+        return self.verdict in ("passed", "not_asked")
 
 
 def outcome_of(
@@ -61,19 +86,28 @@ def outcome_of(
         discount: γ.
         seconds: how long it took.
     """
-    of_values = of_actions = value = float("nan")
     asked = dict[str, np.ndarray]()
     if probe.values is not None and len(values):
-        correct = np.asarray(probe.values(discount))
-        learned = np.asarray(values, np.float64)
-        asked["value"] = learned
-        value, off = float(learned[:, 0].mean()), np.abs(learned - correct[None])
-        of_values = _largest(off) / float(np.abs(correct).max())
+        asked["value"] = np.asarray(values, np.float64)
     if probe.actions is not None:
-        asked["action"] = actions
-        of_actions = _largest(np.abs(actions - np.asarray(probe.actions)[None]))
-    strange = {what: _strange(found) for what, found in asked.items() if _strange(found)}
-    return Outcome(probe, of_values, of_actions, seconds, value, strange)
+        asked["action"] = np.asarray(actions, np.float64)
+    of_values, value = float("nan"), float("nan")
+    if "value" in asked and probe.values is not None:
+        correct = np.asarray(probe.values(discount))
+        value = float(asked["value"][:, 0].mean())
+        of_values = _largest(asked["value"] - correct[None]) / float(np.abs(correct).max())
+    of_actions = _largest(asked["action"] - np.asarray(probe.actions)) if probe.actions else np.nan
+    return Outcome(
+        probe,
+        of_values,
+        of_actions,
+        seconds,
+        value,
+        not_finite={what: _strange(found) for what, found in asked.items() if _strange(found)},
+        values=asked.get("value", np.zeros((0, 0))),
+        actions=asked.get("action", np.zeros((0, 0))),
+        discount=discount,
+    )
 
 
 def _strange(found: np.ndarray) -> str:
@@ -84,4 +118,4 @@ def _strange(found: np.ndarray) -> str:
 
 def _largest(errors: np.ndarray) -> float:
     """Return the largest error. Training that diverged must not look like "not asked"."""
-    return float(np.nan_to_num(errors, nan=np.inf).max())
+    return float(np.nan_to_num(np.abs(errors), nan=np.inf).max())

@@ -15,6 +15,7 @@ from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, outcome_
 from backflip.doctor.probing.probes import Probe, probes_for
 from backflip.doctor.probing.settings import SETTINGS
 from backflip.doctor.probing.ticking import ticking
+from backflip.doctor.probing.verdicts import judged
 from backflip.drivers.native import NativeDriver
 from backflip.training.algorithm_config import configure
 from runshelf.errors import UsageError
@@ -47,7 +48,7 @@ def probe_own(
         given = SETTINGS[algorithm] | SETTINGS.get(f"{algorithm} {probe.id}", {}) | dict(settings)
         with ticking(on_progress, probe.id, number / len(chosen)):
             outcomes.append(_outcome(entry, probe, given))
-    return outcomes
+    return judged(outcomes)
 
 
 def _outcome(entry: AlgorithmEntry, probe: Probe, settings: Mapping[str, Any]) -> Outcome:

@@ -121,8 +121,7 @@ _OF_CHOICES = (
         actions=[1.0],
         tolerance=0.15,
         asks="Is the better of two actions chosen?",
-        fails="Values are right and the policy is wrong: the advantage or the policy loss, often "
-        "a sign.",
+        fails="The policy is wrong: the advantage or the policy loss, often a sign.",
     ),
     Probe(
         id="probe:5",
