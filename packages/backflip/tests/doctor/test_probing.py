@@ -5,6 +5,7 @@ import math
 import sys
 import threading
 
+import gymnasium
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from backflip.algorithms.registry import entry_of, names
 from backflip.cli.main import main
 from backflip.core import losses
 from backflip.core.targets import bellman_target
-from backflip.doctor.probing import own, ticking
+from backflip.doctor.probing import others, own, ticking
 from backflip.doctor.probing.as_gymnasium import AsGymnasium
 from backflip.doctor.probing.others import probe_other
 from backflip.doctor.probing.outcome import outcome_of
@@ -184,6 +185,23 @@ def test_a_learner_without_values_is_not_praised_for_them(monkeypatch, capsys):
     assert "passed  probe:1" not in text
     assert "of 2 probes 2 failed; 5 could not be asked" in text
     assert "Values are" not in text
+
+
+@pytest.mark.medium
+def test_an_action_beyond_a_bound_is_the_one_that_the_environment_takes(monkeypatch):
+    """As the mean of a Gaussian policy, where only the environment clips."""
+
+    def act(self, obs):
+        assert isinstance(self.env.action_space, gymnasium.spaces.Box), "numbers only"
+        return np.asarray([2.99], np.float32)
+
+    def value(self, obs):
+        return 0.0
+
+    numbers = [one for one in probes_for(discrete=False) if one.id == "probe:bound"]
+    monkeypatch.setattr(others, "probes_for", lambda discrete: numbers)
+    (bound,) = probe_other(idle(monkeypatch, act=act, value=value), 1)
+    assert (bound.passed, bound.action_error) == (True, 0.0)
 
 
 def test_progress_names_the_probe_while_a_learner_learns(monkeypatch):

@@ -127,7 +127,7 @@ def _kind(learner: Any, name: str) -> str:
 
 
 def _action(found: Any, space: gymnasium.Space[Any]) -> float:
-    """Return what the learner does, as a number.
+    """Return what the learner does, as a number, clipped to the bounds as the environment does.
 
     Raises:
         UserFacingError: it is not one number, or no action of the environment.
@@ -138,6 +138,8 @@ def _action(found: Any, space: gymnasium.Space[Any]) -> float:
         raise UserFacingError(
             f"`act(obs)` of the learner must return an action of {space}, got {action:g}"
         )
+    if isinstance(space, gymnasium.spaces.Box):
+        return float(np.clip(action, space.low.item(), space.high.item()))
     return action
 
 
