@@ -164,6 +164,36 @@ def test_wrong_actions_are_told_apart_by_their_values(value, cause):
     assert found[-1].causes == (cause,)
 
 
+def numbers(**chosen):
+    """Return outcomes of probes with numbers, of both seeds, by the end of their name."""
+    probes = {one.id: one for one in probes_for(discrete=False) if one.actions is not None}
+    both = {f"probe:{name}": np.full((2, 1), action) for name, action in chosen.items()}
+    return [outcome_of(probes[name], [], acts, 0.9, 1.0) for name, acts in both.items()]
+
+
+@pytest.mark.parametrize(
+    ("cause", "chosen"),
+    [
+        ("unscaled", {"continuous": 1.0, "bound": 1.0, "zero": 1.0}),
+        ("without-centre", {"continuous": 1.0, "bound": 2.0, "zero": 1.0}),
+        ("half-the-range", {"continuous": 1.0, "bound": 2.0, "zero": 0.9}),
+        ("wrong-way", {"continuous": -2.0, "bound": -1.0, "zero": 3.0}),
+        ("unmoved", {"continuous": 0.05, "bound": 0.1, "zero": 0.0}),
+    ],
+)
+def test_wrong_numbers_are_told_apart_over_all_probes(cause, chosen):
+    failures = [one for one in judged(numbers(**chosen)) if not one.passed]
+    both = {"without-centre", "half-the-range"}
+    expected = both if cause in both else {cause}
+    assert {one.verdict for one in failures} == {"failed"}
+    assert {name for one in failures for name in one.causes} == expected
+
+
+def test_a_number_that_is_nearly_the_best_is_on_its_way():
+    found = judged(numbers(continuous=1.0, bound=2.5, zero=1.0))
+    assert [one.verdict for one in found] == ["passed", "not_converged", "passed"]
+
+
 def test_what_no_mistake_predicts_has_the_text_of_its_probe():
     learned = right_values(0.9) | {"probe:2": [7.0, 3.0]}
     found = judged(outcomes(learned, 0.9))

@@ -193,7 +193,7 @@ def test_an_action_beyond_a_bound_is_the_one_that_the_environment_takes(monkeypa
 
     def act(self, obs):
         assert isinstance(self.env.action_space, gymnasium.spaces.Box), "numbers only"
-        return np.asarray([2.99], np.float32)
+        return np.asarray([4.99], np.float32)
 
     def value(self, obs):
         return 0.0

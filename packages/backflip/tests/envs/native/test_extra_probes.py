@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from backflip.envs.native import extra_probes as probes
+from backflip.envs.native.probes import OtherBounds
 from backflip.envs.registry import make_native
 from runshelf.errors import UsageError
 
@@ -59,6 +60,15 @@ def test_best_at_the_bound(action: float, reward: float) -> None:
 def test_best_at_zero(action: float, reward: float) -> None:
     rows = episode(probes.BestAtZero(), [[float(action)]], KEYS[0])
     assert rows == [((0,), reward, True, False)]
+
+
+@pytest.mark.parametrize(("action", "reward"), [(-1, -1), (1, 0), (3, 1), (2, 0.5), (9, 1)])
+def test_other_bounds_are_those_of_the_number(action: float, reward: float) -> None:
+    env = OtherBounds(probes.BestAtBound(), -1.0, 3.0)
+    space: Any = env.spec.action
+    assert (space.low.tolist(), space.high.tolist()) == ([-1], [3])
+    ((seen, found, terminated, _),) = episode(env, [[float(action)]], KEYS[0])
+    assert (seen, found, terminated) == ((0,), reward, True)
 
 
 @pytest.mark.medium

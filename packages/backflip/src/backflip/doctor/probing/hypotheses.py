@@ -215,6 +215,86 @@ class PolicyHypothesis(NamedTuple):
     share: float
 
 
+class ActionHypothesis(NamedTuple):
+    """What a policy that chooses numbers may do instead of the best.
+
+    Attributes:
+        id: its name in the output of `--json`.
+        says: what is wrong, and where to look.
+        chosen: the actions that it predicts, for the lower and the upper bound and the best action.
+        cost: by how much it must be nearer than another one.
+    """
+
+    id: str
+    says: str
+    chosen: Callable[[float, float, float], tuple[float, ...]]
+    cost: float = 0.05
+
+
+def _clipped(number: float, low: float, high: float) -> float:
+    return min(max(number, low), high)
+
+
+def _best(low: float, high: float, best: float) -> tuple[float, ...]:
+    del low, high
+    return (best,)
+
+
+def _unscaled(low: float, high: float, best: float) -> tuple[float, ...]:
+    return (_clipped(_clipped(best, -1.0, 1.0), low, high),)
+
+
+def _without_centre(low: float, high: float, best: float) -> tuple[float, ...]:
+    half = (high - low) / 2
+    return (_clipped(_clipped(best, -half, half), low, high),)
+
+
+def _half_the_range(low: float, high: float, best: float) -> tuple[float, ...]:
+    centre, quarter = (low + high) / 2, (high - low) / 4
+    return (_clipped(best, centre - quarter, centre + quarter),)
+
+
+def _worst(low: float, high: float, best: float) -> tuple[float, ...]:
+    farthest = max(best - low, high - best)
+    return tuple(one for one in (low, high) if abs(one - best) == farthest)
+
+
+def _unmoved(low: float, high: float, best: float) -> tuple[float, ...]:
+    del best
+    return (_clipped(0.0, low, high), (low + high) / 2)
+
+
+BEST = ActionHypothesis("right", "The best actions are chosen.", _best, cost=0.0)
+OF_NUMBERS = (
+    ActionHypothesis(
+        "wrong-way",
+        "The policy goes to the worst action: the sign of the policy loss, of the advantage, or of "
+        "the gradient that a critic gives it.",
+        _worst,
+    ),
+    ActionHypothesis(
+        "unmoved",
+        "The policy stays where it starts: no gradient reaches it, or no optimiser has its "
+        "parameters.",
+        _unmoved,
+    ),
+    ActionHypothesis(
+        "unscaled",
+        "The policy stays in [-1, 1]: actions are not scaled to the bounds of the environment.",
+        _unscaled,
+    ),
+    ActionHypothesis(
+        "without-centre",
+        "Actions are scaled by half the range of the bounds, and their centre is not added.",
+        _without_centre,
+    ),
+    ActionHypothesis(
+        "half-the-range",
+        "The policy reaches half of the range: a squashed action is scaled by too little.",
+        _half_the_range,
+    ),
+)
+
 OF_POLICIES = (
     PolicyHypothesis(
         "wrong-way",

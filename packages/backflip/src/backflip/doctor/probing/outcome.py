@@ -1,6 +1,6 @@
 """What an algorithm did on one probe."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ class Outcome(NamedTuple):
         probe: the probe.
         value_error: the largest error of a value, relative; infinite if one is not finite, NaN if
             values are not asked.
-        action_error: the largest error of an action, likewise.
+        action_error: the largest error of an action, likewise; of numbers in halves of their range.
         seconds: how long it took.
         value: the learned value of the first state shown, mean over the seeds; NaN if values are
             not asked.
@@ -91,12 +91,14 @@ def outcome_of(
         asked["value"] = np.asarray(values, np.float64)
     if probe.actions is not None:
         asked["action"] = np.asarray(actions, np.float64)
-    of_values, value = float("nan"), float("nan")
+    of_values = of_actions = value = float("nan")
     if "value" in asked and probe.values is not None:
         correct = np.asarray(probe.values(discount))
         value = float(asked["value"][:, 0].mean())
         of_values = _largest(asked["value"] - correct[None]) / float(np.abs(correct).max())
-    of_actions = _largest(asked["action"] - np.asarray(probe.actions)) if probe.actions else np.nan
+    if probe.actions is not None:
+        low, high = probe.bounds or (0.0, 2.0)
+        of_actions = _largest(asked["action"] - np.asarray(probe.actions)) / ((high - low) / 2)
     return Outcome(
         probe,
         of_values,
@@ -108,6 +110,11 @@ def outcome_of(
         actions=asked.get("action", np.zeros((0, 0))),
         discount=discount,
     )
+
+
+def failed(one: Outcome, causes: Sequence[str], means: str) -> Outcome:
+    """Return an outcome as a failure, with the ids of its causes and what it means."""
+    return one._replace(judged="failed", causes=tuple(causes), means=means)
 
 
 def _strange(found: np.ndarray) -> str:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from backflip.core.spaces import Discrete
 from backflip.envs.native import extra_probes, probes
 
 Values = Callable[[float], Sequence[float]]  # of the discount
@@ -20,7 +21,8 @@ class Probe(NamedTuple):
         shown: observations, one after the other.
         values: V of each, by the discount; None if any value is correct.
         actions: the best action for each; None if any action is correct.
-        tolerance: the largest error, of values in units of the largest correct one.
+        tolerance: the largest error, of values in units of the largest correct one, of numbers as
+            actions in units of half their range.
         asks: what the probe asks.
         fails: what a failure means in the code.
     """
@@ -33,6 +35,12 @@ class Probe(NamedTuple):
     tolerance: float
     asks: str
     fails: str
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The bounds of actions that are numbers; None if they are choices."""
+        space = self.env.spec.action
+        return None if isinstance(space, Discrete) else (space.low.item(), space.high.item())
 
 
 def _rows() -> tuple[list[list[float]], Values]:
@@ -59,6 +67,7 @@ def _for_ever(discount: float) -> Sequence[float]:
 
 _ROWS_SHOWN, _ROWS_VALUES = _rows()
 _ZERO, _BOTH, _IN_TURN = [[0.0]], [[-1.0], [1.0]], [[0.0], [1.0]]
+_ASYMMETRIC = (-1.0, 3.0)  # bounds that a policy misses without their scale or their centre
 
 _OF_VALUES = (
     Probe(
@@ -137,32 +146,32 @@ _OF_CHOICES = (
 _OF_NUMBERS = (
     Probe(
         id="probe:continuous",
-        env=probes.QuadraticReward(),
+        env=probes.OtherBounds(probes.QuadraticReward(), -2.0, 2.0),
         shown=_ZERO,
         values=None,
-        actions=[0.5],
+        actions=[1.0],
         tolerance=0.15,
         asks="Is the best of all numbers chosen?",
         fails="The gradient of continuous actions is wrong, often a sign or a log-probability.",
     ),
     Probe(
         id="probe:bound",
-        env=extra_probes.BestAtBound(),
+        env=probes.OtherBounds(extra_probes.BestAtBound(), *_ASYMMETRIC),
         shown=_ZERO,
         values=None,
-        actions=[1.0],
+        actions=[_ASYMMETRIC[1]],
         tolerance=0.2,
         asks="Can the policy reach its bound?",
         fails="Actions are not scaled to their bounds, or a squashed policy cannot reach them.",
     ),
     Probe(
         id="probe:zero",
-        env=extra_probes.BestAtZero(),
+        env=probes.OtherBounds(extra_probes.BestAtZero(), *_ASYMMETRIC),
         shown=_ZERO,
         values=None,
-        actions=[0.0],
+        actions=[sum(_ASYMMETRIC) / 2],
         tolerance=0.15,
-        asks="Can the policy stay at 0?",
+        asks="Can the policy stay in the middle of its bounds?",
         fails="Actions are shifted, or the policy sticks to its bounds.",
     ),
 )

@@ -10,16 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from backflip.doctor.probing.action_verdicts import of_actions
 from backflip.doctor.probing.chains import CHAINS
 from backflip.doctor.probing.hypotheses import (
-    OF_POLICIES,
     OF_VALUES,
     RIGHT,
     Hypothesis,
-    PolicyHypothesis,
     another_discount,
 )
-from backflip.doctor.probing.outcome import Outcome
+from backflip.doctor.probing.outcome import Outcome, failed
 from backflip.doctor.probing.prediction import UNCONVERGED, distance, predicted
 
 EXPLAINS = 0.25  # the largest error, on one probe, of a hypothesis that explains it
@@ -44,8 +43,7 @@ class _Found(NamedTuple):
 def judged(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return outcomes with a verdict, the ids of the causes and what a failure means."""
     found = _nearest([one for one in outcomes if _tells_of_targets(one)])
-    ids = {one.probe.id for one in outcomes if one.is_within_tolerance}
-    return [_judged(one, found, others_pass=ids) for one in outcomes]
+    return [_judged(one, found, outcomes) for one in outcomes]
 
 
 def _tells_of_targets(one: Outcome) -> bool:
@@ -76,13 +74,20 @@ def _error(each: Hypothesis, one: Outcome) -> float:
     return distance(one.values, each, CHAINS[one.probe.id], one.discount)
 
 
-def _judged(one: Outcome, found: _Found, others_pass: set[str]) -> Outcome:
+def _judged(one: Outcome, found: _Found, outcomes: Sequence[Outcome]) -> Outcome:
+    """Return one of the outcomes with its verdict.
+
+    Wrong actions follow from wrong targets if values of single rewards are wrong.
+    """
+    passing = {each.probe.id for each in outcomes if each.is_within_tolerance}
     if not one.was_asked:
         return one
     if one.not_finite:
-        return _failed(one, "not-finite", _not_finite(one))
+        return failed(one, ["not-finite"], _not_finite(one))
     if one.probe.actions is not None and one.action_error > one.probe.tolerance:
-        return _of_policy(one, found, others_pass)
+        if found.nearest is not RIGHT and not passing >= ONE_STEP:
+            return _blamed(one, found.mistakes)
+        return of_actions(one, outcomes)
     if one.is_within_tolerance and not _is_nearer(found.nearest, one):
         return one._replace(judged="passed")
     if found.nearest is RIGHT and _error(RIGHT, one) <= UNCONVERGED + one.probe.tolerance:
@@ -120,39 +125,16 @@ def _of_targets(one: Outcome, found: _Found) -> Outcome:
     mistakes = () if found.nearest is RIGHT else found.mistakes
     told = [each for each in mistakes if _error(each, one) <= limit]
     if not told:
-        return _failed(one, "", one.probe.fails)
-    causes = tuple(each.id for each in told)
-    return one._replace(judged="failed", causes=causes, means=_in_words(told))
+        return failed(one, [], one.probe.fails)
+    return _blamed(one, told)
+
+
+def _blamed(one: Outcome, mistakes: Sequence[Hypothesis]) -> Outcome:
+    return failed(one, [each.id for each in mistakes], _in_words(mistakes))
 
 
 def _in_words(told: Sequence[Hypothesis]) -> str:
     return " Or: ".join(each.says for each in told)
-
-
-def _of_policy(one: Outcome, found: _Found, others_pass: set[str]) -> Outcome:
-    """Return a failure of a probe whose actions are wrong.
-
-    It follows from wrong targets if values of single rewards are wrong.
-    """
-    if found.nearest is not RIGHT and not others_pass >= ONE_STEP:
-        causes = tuple(each.id for each in found.mistakes)
-        return one._replace(judged="failed", causes=causes, means=_in_words(found.mistakes))
-    if not len(one.values):
-        return _failed(one, "", one.probe.fails)
-    nearest = min(OF_POLICIES, key=lambda each: _policy_error(each, one))
-    depends_on_obs = one.probe.id == "probe:5" and "probe:4" in others_pass
-    if nearest.id == "no-preference" and depends_on_obs:
-        return _failed(one, "", one.probe.fails)
-    return _failed(one, nearest.id, nearest.says)
-
-
-def _policy_error(each: PolicyHypothesis, one: Outcome) -> float:
-    correct = np.asarray(one.probe.values(one.discount) if one.probe.values else ())
-    return float(np.abs(one.values.mean(0) - each.share * correct).max())
-
-
-def _failed(one: Outcome, cause: str, means: str) -> Outcome:
-    return one._replace(judged="failed", causes=(cause,) if cause else (), means=means)
 
 
 def _not_finite(one: Outcome) -> str:

@@ -212,6 +212,43 @@ class IgnoredNumber:
         return self.env.observe(state)
 
 
+@dataclass(frozen=True)
+class OtherBounds:
+    """A probe whose number in [-1, 1] the algorithm chooses between other bounds.
+
+    The number is mapped so that the bounds become -1 and 1. An algorithm that does not scale its
+    actions, or forgets the centre, cannot reach all of them.
+
+    Attributes:
+        env: the probe.
+        low: the lower bound.
+        high: the upper bound.
+    """
+
+    env: Any
+    low: float
+    high: float
+
+    @property
+    def spec(self) -> EnvSpec:
+        """The environment's specification: the action is a number between the bounds."""
+        one = np.ones(1, np.float32)
+        return replace(self.env.spec, action=Box(self.low * one, self.high * one, one.dtype))
+
+    def reset(self, key: Any) -> Any:
+        """Return an initial state."""
+        return self.env.reset(key)
+
+    def step(self, state: Any, action: Any, key: Any) -> NativeStep:
+        """Make an env step with the action, scaled to [-1, 1]."""
+        share = (action - self.low) / (self.high - self.low)
+        return self.env.step(state, 2 * share - 1, key)
+
+    def observe(self, state: Any) -> Any:
+        """Return the observation."""
+        return self.env.observe(state)
+
+
 def sign(action: Int[Array, ""]) -> Float[Array, ""]:
     """Return 1 for action 1 and -1 for action 0."""
     return 2 * action.astype(jnp.float32) - 1
