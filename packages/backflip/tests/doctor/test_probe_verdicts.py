@@ -223,12 +223,12 @@ def test_the_command_tells_each_state_and_has_a_status_for_values_on_their_way(m
     """Values of .8 of what is right on `probe:2`, and right ones elsewhere."""
     name = learner_with(monkeypatch, lambda obs: 0.8 * obs[0] if obs.shape == (1,) else 1.0)
     monkeypatch.setattr(
-        "backflip.doctor.probing.others.probes_for", lambda discrete: [PROBES["probe:2"]]
+        "backflip.doctor.probing.others.probes_of_kinds", lambda **_: [PROBES["probe:2"]]
     )
     assert main(["probe", name]) == 3
     assert "at -1: value -0.8, correct -1\n" in capsys.readouterr().out
     assert main(["probe", name, "--json"]) == 3
-    (found,) = json.loads(capsys.readouterr().out)["probes"]
+    found, *_ = json.loads(capsys.readouterr().out)["probes"]
     assert (found["verdict"], found["passed"]) == ("not_converged", None)
     assert found["states"][1] == {
         "obs": [1.0],

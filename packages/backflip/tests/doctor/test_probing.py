@@ -83,6 +83,30 @@ def test_a_wrong_policy_behind_an_adapter():
     assert "`act` chooses others: look at `act` alone" in in_words(worst)
 
 
+@pytest.mark.medium
+def test_a_learner_of_both_kinds_gets_the_probes_of_both(monkeypatch):
+    outcomes = probe_other(idle(monkeypatch), 1)
+    assert [one.probe.id for one in outcomes if one.was_asked] == [
+        one.id for one in own._probes_of(entry_of("ppo"))
+    ]
+
+
+@pytest.mark.medium
+def test_a_refused_kind_of_actions_is_told_with_its_exception(monkeypatch, capsys):
+    """A learner of numbers, and one of choices whose branch for choices has a mistake."""
+
+    def __init__(self, env, seed):  # noqa: N807  (a part of a class)
+        env.action_space.sizes  # noqa: B018  (there is no such attribute)
+
+    monkeypatch.setattr(_Idle, "__init__", __init__)
+    with pytest.raises(UsageError, match=r"with choices .* no attribute 'sizes'; with numbers"):
+        probe_other(idle(monkeypatch))
+    assert main(["probe", f"{TABLE}:right", "--env-steps", "1"]) == 1
+    text = capsys.readouterr().out
+    assert "--      probe:bound" in text
+    assert "3 could not be asked, because the factory refuses numbers as actions: Attr" in text
+
+
 @pytest.mark.slow
 def test_a_right_algorithm_and_wrong_targets_behind_an_adapter():
     assert failed(probe_other(f"{TABLE}:right", STEPS)) == []
@@ -183,7 +207,7 @@ def test_a_learner_without_values_is_not_praised_for_them(monkeypatch, capsys):
     assert main(["probe", name]) == 1
     text = capsys.readouterr().out
     assert "passed  probe:1" not in text
-    assert "of 2 probes 2 failed; 5 could not be asked" in text
+    assert "of 5 probes 5 failed; 5 could not be asked, because the learner has no `value`" in text
     assert "Values are" not in text
 
 
@@ -199,7 +223,7 @@ def test_an_action_beyond_a_bound_is_the_one_that_the_environment_takes(monkeypa
         return 0.0
 
     numbers = [one for one in probes_for(discrete=False) if one.id == "probe:bound"]
-    monkeypatch.setattr(others, "probes_for", lambda discrete: numbers)
+    monkeypatch.setattr(others, "probes_of_kinds", lambda **_: numbers)
     (bound,) = probe_other(idle(monkeypatch, act=act, value=value), 1)
     assert (bound.passed, bound.action_error) == (True, 0.0)
 

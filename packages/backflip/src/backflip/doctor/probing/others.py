@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
 import gymnasium
@@ -10,12 +11,13 @@ import numpy as np
 from backflip.core.user_code import find_object
 from backflip.doctor.probing.as_gymnasium import AsGymnasium
 from backflip.doctor.probing.learner import MakeLearner
-from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, outcome_of
-from backflip.doctor.probing.probes import Probe, probes_for
+from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, not_asked, outcome_of
+from backflip.doctor.probing.probes import Probe, probes_for, probes_of_kinds
 from backflip.doctor.probing.ticking import ticking
 from backflip.doctor.probing.verdicts import judged
 from runshelf.errors import UsageError, UserFacingError, shown
 
+_KINDS = {True: "choices as actions", False: "numbers as actions"}
 ENV_STEPS = 6_000  # on each probe
 
 
@@ -25,8 +27,8 @@ def probe_other(
     """Return what an algorithm of another library does on each probe.
 
     Args:
-        factory: `module:name` of a `MakeLearner`. Where it refuses the actions of a probe with any
-            exception, the probes of the other kind of actions are used.
+        factory: `module:name` of a `MakeLearner`. It may refuse one kind of actions with any
+            exception: the probes of that kind are not asked, and the exception is told.
         env_steps: to learn for, on each probe.
         on_progress: receives what is done, and the share of probes that are done.
 
@@ -36,12 +38,22 @@ def probe_other(
         UserFacingError: the learner fails, or returns something else than a number.
     """
     make: MakeLearner = find_object(factory)
-    chosen = probes_for(discrete=_accepts_choices(make, factory))
+    refusals = _refusals(make, factory)
+    chosen = probes_of_kinds(discrete=True not in refusals, continuous=False not in refusals)
     outcomes = list[Outcome]()
     for number, probe in enumerate(chosen):
         with ticking(on_progress, probe.id, number / len(chosen)):
             outcomes.append(_outcome(make, factory, probe, env_steps))
-    return judged(outcomes)
+    return judged(outcomes) + _refused(refusals)
+
+
+def _refused(refusals: Mapping[bool, str]) -> list[Outcome]:
+    """Return the probes of actions that the factory refuses, as not asked."""
+    return [
+        not_asked(probe, f"the factory refuses {_KINDS[discrete]}: {reason}")
+        for discrete, reason in refusals.items()
+        for probe in probes_for(discrete=discrete, values=False)
+    ]
 
 
 def _outcome(make: MakeLearner, factory: str, probe: Probe, env_steps: int) -> Outcome:
@@ -52,15 +64,24 @@ def _outcome(make: MakeLearner, factory: str, probe: Probe, env_steps: int) -> O
     return outcome_of(probe, values, actions, asked[0].discount, time.monotonic() - start)
 
 
-def _accepts_choices(make: MakeLearner, factory: str) -> bool:
+def _refusals(make: MakeLearner, factory: str) -> dict[bool, str]:
+    """Return why choices (True) or numbers (False) are refused; neither if it accepts both.
+
+    Raises:
+        UsageError: it refuses both.
+    """
+    found = dict[bool, str]()
     for discrete in (True, False):
         try:
             make(AsGymnasium(probes_for(discrete=discrete)[0].env), 0)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (it may refuse spaces with any)
-            reason = f"{type(error).__name__}: {error}"
-        else:
-            return discrete
-    raise UsageError(f"`{factory}` makes no learner for a probe: {reason}")
+            found[discrete] = f"{type(error).__name__}: {error}"
+    if len(set(found.values())) == 2:
+        both = "; ".join(f"with {_KINDS[kind]}, {reason}" for kind, reason in found.items())
+        raise UsageError(f"`{factory}` makes no learner for a probe: {both}")
+    if len(found) == 2:
+        raise UsageError(f"`{factory}` makes no learner for a probe: {found[True]}")
+    return found
 
 
 @final
@@ -138,7 +159,7 @@ def _action(found: Any, space: gymnasium.Space[Any]) -> float:
         raise UserFacingError(
             f"`act(obs)` of the learner must return an action of {space}, got {action:g}"
         )
-    if isinstance(space, gymnasium.spaces.Box):
+    if isinstance(space, gymnasium.spaces.Box) and math.isfinite(action):
         return float(np.clip(action, space.low.item(), space.high.item()))
     return action
 

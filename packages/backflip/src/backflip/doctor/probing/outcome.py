@@ -30,6 +30,7 @@ class Outcome(NamedTuple):
         judged: the verdict in the light of all probes; None before `verdicts.judged`.
         causes: the ids of the hypotheses that predict what was learned, the nearest first.
         means: what a failure, or values that have not converged, mean; empty if it passed.
+        refusal: why it was not asked, if it was not.
     """
 
     probe: Probe
@@ -44,6 +45,7 @@ class Outcome(NamedTuple):
     judged: Verdict | None = None
     causes: tuple[str, ...] = ()
     means: str = ""
+    refusal: str = "the learner has no `value`"
 
     @property
     def errors(self) -> dict[str, float]:
@@ -110,6 +112,11 @@ def outcome_of(
         actions=asked.get("action", np.zeros((0, 0))),
         discount=discount,
     )
+
+
+def not_asked(probe: Probe, refusal: str) -> Outcome:
+    """Return the outcome of a probe that is not asked, and why."""
+    return Outcome(probe, float("nan"), float("nan"), 0.0, refusal=refusal)
 
 
 def failed(one: Outcome, causes: Sequence[str], means: str) -> Outcome:

@@ -12,7 +12,7 @@ from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.registry import entry_of
 from backflip.core.spec import within
 from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, outcome_of
-from backflip.doctor.probing.probes import Probe, probes_for
+from backflip.doctor.probing.probes import Probe, probes_of_kinds
 from backflip.doctor.probing.settings import SETTINGS
 from backflip.doctor.probing.ticking import ticking
 from backflip.doctor.probing.verdicts import judged
@@ -60,14 +60,12 @@ def _outcome(entry: AlgorithmEntry, probe: Probe, settings: Mapping[str, Any]) -
 
 def _probes_of(entry: AlgorithmEntry) -> list[Probe]:
     """Return the probes for an algorithm: of values, then of the kinds of actions it supports."""
-    values = entry.name not in WITHOUT_VALUES
-    if not (entry.discrete and entry.continuous):
-        return probes_for(discrete=entry.discrete, values=values)
-    choices = probes_for(discrete=True, values=values)
-    numbers = probes_for(discrete=False, values=values)
-    of_values = numbers if entry.name in VALUES_WITH_NUMBERS else choices
-    acts = [one for one in choices + numbers if one.actions is not None]
-    return [one for one in of_values if one.actions is None] + acts
+    return probes_of_kinds(
+        discrete=entry.discrete,
+        continuous=entry.continuous,
+        values=entry.name not in WITHOUT_VALUES,
+        values_with_numbers=entry.name in VALUES_WITH_NUMBERS,
+    )
 
 
 def _learned(entry: AlgorithmEntry, probe: Probe, settings: Mapping[str, Any]) -> tuple[Any, Any]:

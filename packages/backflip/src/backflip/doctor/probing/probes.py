@@ -189,3 +189,23 @@ def probes_for(*, discrete: bool, values: bool = True) -> list[Probe]:
         chosen = [one._replace(env=probes.IgnoredNumber(one.env)) for one in chosen]
     acts = _OF_CHOICES if discrete else _OF_NUMBERS
     return chosen + [one if values else one._replace(values=None) for one in acts]
+
+
+def probes_of_kinds(
+    *, discrete: bool, continuous: bool, values: bool = True, values_with_numbers: bool = False
+) -> list[Probe]:
+    """Return the probes for an algorithm that supports one kind of actions, or both.
+
+    Args:
+        discrete: it chooses among actions.
+        continuous: it chooses numbers.
+        values: it has a value function that can be asked.
+        values_with_numbers: of both kinds, values are probed with numbers.
+    """
+    if not (discrete and continuous):
+        return probes_for(discrete=discrete, values=values)
+    choices = probes_for(discrete=True, values=values)
+    numbers = probes_for(discrete=False, values=values)
+    of_values = numbers if values_with_numbers else choices
+    acts = [one for one in choices + numbers if one.actions is not None]
+    return [one for one in of_values if one.actions is None] + acts

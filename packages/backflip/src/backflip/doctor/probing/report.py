@@ -1,6 +1,7 @@
 """Outcomes of probes as text and as JSON."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,8 +21,7 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
     """Return one line for each probe, its states where it failed, and what the failures mean."""
     lines = [line for one in outcomes for line in (_line(one), *_states(one))]
     asked = [one for one in outcomes if one.was_asked]
-    left = len(outcomes) - len(asked)
-    rest = f"; {left} could not be asked, because the learner has no `value`" if left else ""
+    rest = _left([one for one in outcomes if not one.was_asked])
     if all(one.passed for one in asked):
         said = f"all {len(asked)} probes passed" if asked else "no probe was asked"
         return "\n".join([*lines, "", said + rest])
@@ -31,6 +31,12 @@ def in_words(outcomes: Sequence[Outcome]) -> str:
     }
     said = " and ".join(f"{count} {what}" for what, count in counts.items() if count)
     return "\n".join([*lines, "", f"of {len(asked)} probes {said}{rest}", *_meanings(asked)])
+
+
+def _left(left: Sequence[Outcome]) -> str:
+    """Return how many probes were not asked, for each reason."""
+    counts = Counter(one.refusal for one in left)
+    return "".join(f"; {count} could not be asked, because {why}" for why, count in counts.items())
 
 
 def _meanings(asked: Sequence[Outcome]) -> list[str]:
@@ -57,7 +63,7 @@ def _line(one: Outcome) -> str:
         else f"{name} off by {error:.3f}"
         for name, error in one.errors.items()
     )
-    said = f"{said}; {one.seconds:.0f} s" if said else "not asked: the learner has no `value`"
+    said = f"{said}; {one.seconds:.0f} s" if said else f"not asked: {one.refusal}"
     return f"{_STATES[one.verdict]} {one.probe.id:17} {one.probe.asks}  ({said})"
 
 
@@ -121,6 +127,7 @@ def _document(one: Outcome) -> dict[str, Any]:
         "asks": one.probe.asks,
         "causes": list(one.causes),
         "means": one.means or None,
+        "refusal": None if one.was_asked else one.refusal,
         "seconds": one.seconds,
     }
 
