@@ -56,7 +56,9 @@ def test_right_targets_lead_to_the_values_of_each_probe(discount):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("name", ["probe:1", "probe:3", "probe:row", "probe:truncation"])
+@pytest.mark.parametrize(
+    "name", ["probe:1", "probe:idle", "probe:3", "probe:row", "probe:truncation"]
+)
 def test_episodes_are_those_of_the_environment(name):
     env, shown = AsGymnasium(PROBES[name].env), [list(one) for one in PROBES[name].shown]
     obs, _ = env.reset(seed=0)
@@ -83,6 +85,7 @@ def test_episodes_are_those_of_the_environment(name):
         ("observations-late", "probe:3", [0.5, math.nan]),
         ("observations-early", "probe:3", [math.nan, 0.5 / 0.55]),
         ("stale-reset", "probe:2", [0.0, 0.0]),
+        ("advantage-not-detached", "probe:idle", [1.0 + math.log(2.0)]),
         ("truncation-ends", "probe:truncation", [1 / (1 - 0.81)]),
         ("no-bootstrap", "probe:truncation", [1.0]),
     ],
@@ -126,9 +129,9 @@ def test_gamma_twice_fails_a_probe_whose_tolerance_it_does_not_reach():
 def test_a_value_that_is_still_rising_is_no_mistake(discount, value):
     learned = right_values(discount) | {"probe:truncation": [value]}
     found = judged(outcomes(learned, discount))
-    assert [one.verdict for one in found] == ["passed"] * 4 + ["not_converged"]
+    assert [one.verdict for one in found] == ["passed"] * 5 + ["not_converged"]
     assert has_failed(found[-1]) is None
-    assert "of 5 probes 1 did not converge" in in_words(found)
+    assert "of 6 probes 1 did not converge" in in_words(found)
 
 
 @pytest.mark.parametrize("value", [5.3, 9.2])

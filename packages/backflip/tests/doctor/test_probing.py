@@ -58,7 +58,7 @@ def test_there_are_settings_for_every_algorithm():
 
 def test_probes_of_values_come_first_and_build_on_each_other():
     ids = [one.id for one in probes_for(discrete=True)]
-    assert ids[:3] == ["probe:1", "probe:2", "probe:3"]
+    assert ids[:4] == ["probe:1", "probe:2", "probe:idle", "probe:3"]
     assert ids[-2:] == ["probe:4", "probe:5"]
     assert all(one.values is None for one in probes_for(discrete=False, values=False))
 
@@ -207,7 +207,7 @@ def test_a_learner_without_values_is_not_praised_for_them(monkeypatch, capsys):
     assert main(["probe", name]) == 1
     text = capsys.readouterr().out
     assert "passed  probe:1" not in text
-    assert "of 5 probes 5 failed; 5 could not be asked, because the learner has no `value`" in text
+    assert "of 5 probes 5 failed; 6 could not be asked, because the learner has no `value`" in text
     assert "Values are" not in text
 
 
@@ -291,7 +291,7 @@ def test_values_of_sac_are_probed_with_numbers():
     of = {name: own._probes_of(entry_of(name)) for name in ("ppo", "sac", "td3", "dqn")}
     ids = {name: [one.id for one in probes] for name, probes in of.items()}
     assert ids["sac"] == ids["ppo"]
-    assert len(set(ids["sac"])) == len(ids["sac"]) == 10
+    assert len(set(ids["sac"])) == len(ids["sac"]) == 11
     first = {name: isinstance(probes[0].env, IgnoredNumber) for name, probes in of.items()}
     assert first == {"ppo": False, "sac": True, "td3": True, "dqn": False}
 

@@ -41,6 +41,7 @@ NATIVE = {
     "probe:5": "backflip.envs.native.probes:MatchedReward",
     "probe:truncation": "backflip.envs.native.probes:EndlessReward",
     "probe:continuous": "backflip.envs.native.probes:QuadraticReward",
+    "probe:idle": "backflip.envs.native.extra_probes:IdleChoice",
     "probe:row": "backflip.envs.native.extra_probes:OneRowReward",
     "probe:scale": "backflip.envs.native.extra_probes:FarFromZero",
     "probe:bound": "backflip.envs.native.extra_probes:BestAtBound",

@@ -46,6 +46,7 @@ CASES: dict[str, dict[str, Any]] = {
     "probe:5": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": True},
     "probe:truncation": {"ends_by": {"truncated"}, "env_steps": 25, "random_starts": False},
     "probe:continuous": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": False},
+    "probe:idle": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": False},
     "probe:row": {"ends_by": {"terminated"}, "env_steps": 12, "random_starts": True},
     "probe:scale": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": True},
     "probe:bound": {"ends_by": {"terminated"}, "env_steps": 8, "random_starts": False},

@@ -62,6 +62,13 @@ def test_best_at_zero(action: float, reward: float) -> None:
     assert rows == [((0,), reward, True, False)]
 
 
+@pytest.mark.parametrize("action", [0, 1])
+def test_an_idle_choice_has_no_effect(action: int) -> None:
+    rows = episode(probes.IdleChoice(), [action], KEYS[0])
+    assert rows == [((0,), 1.0, True, False)]
+    assert probes.IdleChoice().spec.action.n == 2
+
+
 @pytest.mark.parametrize(("action", "reward"), [(-1, -1), (1, 0), (3, 1), (2, 0.5), (9, 1)])
 def test_other_bounds_are_those_of_the_number(action: float, reward: float) -> None:
     env = OtherBounds(probes.BestAtBound(), -1.0, 3.0)

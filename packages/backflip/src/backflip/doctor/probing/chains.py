@@ -17,6 +17,7 @@ class Step(NamedTuple):
         next_state: the number of the state reached.
         truncated: a time limit ends the episode here.
         bootstraps: V(next_state) belongs to the target: the step does not terminate.
+        choices: the number of actions, none of which is better.
     """
 
     state: int
@@ -24,6 +25,7 @@ class Step(NamedTuple):
     next_state: int
     truncated: bool = False
     bootstraps: bool = True
+    choices: int = 1
 
 
 Episode = tuple[Step, ...]
@@ -59,6 +61,7 @@ CHAINS: Mapping[str, Chain] = {
     "probe:1": _one_step(1.0),
     "probe:2": _one_step(-1.0, 1.0),
     "probe:3": ((Step(0, 0.0, 1), Step(1, 1.0, 1, bootstraps=False)),),
+    "probe:idle": ((Step(0, 1.0, 0, bootstraps=False, choices=2),),),
     "probe:row": _rows(),
     "probe:truncation": ((Step(0, 1.0, 0),) * (LIMIT - 1) + (Step(0, 1.0, 0, truncated=True),),),
     "probe:4": _one_step(1.0),

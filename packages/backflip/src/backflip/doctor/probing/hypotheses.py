@@ -4,6 +4,7 @@ A learner of values solves V(s) = k E[r + γ b V(s')], where k is 1, and b is 1 
 terminates. A mistake in its targets changes the steps, γ or k. `prediction` computes the values.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -110,6 +111,12 @@ OF_VALUES = (
         "Values are half of what is right: the target lacks V(s), as an advantage in place of a "
         "return does.",
         share=_always(0.5),
+    ),
+    Hypothesis(
+        "advantage-not-detached",
+        "Values are too large by the entropy of the policy: the policy loss moves the value, as the "
+        "advantage in it is not detached; or the value has entropy in it.",
+        change=_each(lambda step: step._replace(reward=step.reward + math.log(step.choices))),
     ),
     Hypothesis(
         "no-discount",

@@ -91,6 +91,16 @@ _OF_VALUES = (
         fails="Observations do not reach the value function, or belong to other rewards.",
     ),
     Probe(
+        id="probe:idle",
+        env=extra_probes.IdleChoice(),
+        shown=_ZERO,
+        values=_always(1.0),
+        actions=None,
+        tolerance=0.1,
+        asks="Is a value free of a policy that has nothing to prefer?",
+        fails="The policy loss moves the value, or values of actions are mixed up.",
+    ),
+    Probe(
         id="probe:3",
         env=probes.DelayedReward(),
         shown=_IN_TURN,

@@ -32,6 +32,23 @@ NOISE, CONSTANTS = 4, 2  # irrelevant dimensions of `probe:distractor`
 RECALLED = 2  # the env step of `probe:memory`, from 0, whose reward depends on the action
 
 
+@dataclass(frozen=True)
+class IdleChoice(StartsAtZero):
+    """One env step with reward 1 and two actions, which have no effect.
+
+    Correct: V(0) = 1, with any policy. Otherwise the loss of a policy that keeps choosing both
+    actions moves the value.
+    """
+
+    env_id: ClassVar[str] = "probe:idle"
+    action: ClassVar[Box | Discrete] = Discrete(2)
+
+    def step(self, state: ProbeState, action: Int[Array, ""], key: PRNGKeyArray) -> NativeStep:
+        """End the episode with reward 1."""
+        del action, key
+        return end(state, jnp.ones(()))
+
+
 class RowState(NamedTuple):
     """The kind of the episode and the number of env steps."""
 
