@@ -195,6 +195,7 @@ def test_values_that_are_not_finite_are_named(monkeypatch, capsys, bad, word):
     text = capsys.readouterr().out
     assert f"a learned value is {word}" in text
     assert f"a learned action is {word}" in text
+    assert f"A learned value is {word}: look for the first loss that is" in text
     assert "off by" not in text
 
 

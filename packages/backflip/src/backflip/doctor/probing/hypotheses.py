@@ -114,8 +114,8 @@ OF_VALUES = (
     ),
     Hypothesis(
         "advantage-not-detached",
-        "Values are too large by the entropy of the policy: the policy loss moves the value, as the "
-        "advantage in it is not detached; or the value has entropy in it.",
+        "Values are too large by the entropy of the policy: the policy loss moves the value, as "
+        "the advantage in it is not detached; or the value has entropy in it.",
         change=_each(lambda step: step._replace(reward=step.reward + math.log(step.choices))),
     ),
     Hypothesis(
