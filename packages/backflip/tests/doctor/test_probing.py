@@ -257,6 +257,30 @@ def test_an_interrupt_does_not_speak_of_finished_work(monkeypatch, capsys):
     assert capsys.readouterr().err == "backflip: interrupted; probes keep nothing\n"
 
 
+@pytest.mark.medium
+def test_single_probes_can_be_repeated(capsys):
+    only = ["--only", "probe:1", "--only", "probe:4", "--json"]
+    assert main(["probe", f"{TABLE}:prefers_the_worst", "--env-steps", "200", *only]) == 1
+    found = json.loads(capsys.readouterr().out)["probes"]
+    assert [(one["probe"], one["passed"]) for one in found] == [
+        ("probe:1", True),
+        ("probe:4", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name", "says"),
+    [
+        ("ppo", "truncation", "`--only truncation` is no probe; try one of probe:1, probe:2,"),
+        ("dqn", "probe:bound", "is about other actions; the probes here are probe:1,"),
+        (f"{TABLE}:right", "probe:bound", "is about other actions; the probes here are probe:1,"),
+    ],
+)
+def test_a_probe_that_is_not_there_is_refused(capsys, algorithm, name, says):
+    assert main(["probe", algorithm, "--only", name]) == 2
+    assert says in capsys.readouterr().err
+
+
 def test_a_file_in_place_of_a_module_gets_a_hint(capsys):
     assert main(["probe", "learner.py:Base"]) == 2
     assert "drop `.py`, as in learner:Base" in capsys.readouterr().err

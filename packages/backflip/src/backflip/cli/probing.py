@@ -43,6 +43,13 @@ def add(commands: Any) -> None:
         metavar="N",
         help="env steps on each probe for another library; default 6,000",
     )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="PROBE",
+        help="use only this probe, as probe:truncation; repeatable",
+    )
     add_output(parser)
     parser.set_defaults(act=_probe)
 
@@ -75,7 +82,10 @@ def _outcomes(options: argparse.Namespace) -> "list[Outcome]":
         if options.set:
             raise UsageError("`--set` is for our algorithms; set others in the factory")
         return probe_other(
-            options.algorithm, options.env_steps or DEFAULT_ENV_STEPS, progress_lines()
+            options.algorithm,
+            options.env_steps or DEFAULT_ENV_STEPS,
+            progress_lines(),
+            options.only,
         )
     if options.env_steps is not None:
         raise UsageError(
@@ -83,7 +93,7 @@ def _outcomes(options: argparse.Namespace) -> "list[Outcome]":
         )
     from backflip.doctor.probing.own import probe_own
 
-    return probe_own(options.algorithm, _settings(options.set), progress_lines())
+    return probe_own(options.algorithm, _settings(options.set), progress_lines(), options.only)
 
 
 def _settings(texts: list[str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, final
 
 import gymnasium
@@ -12,7 +12,7 @@ from backflip.core.user_code import find_object
 from backflip.doctor.probing.as_gymnasium import AsGymnasium
 from backflip.doctor.probing.learner import MakeLearner
 from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, not_asked, outcome_of
-from backflip.doctor.probing.probes import Probe, probes_for, probes_of_kinds
+from backflip.doctor.probing.probes import Probe, probes_for, probes_of_kinds, selected
 from backflip.doctor.probing.ticking import ticking
 from backflip.doctor.probing.verdicts import judged
 from runshelf.errors import UsageError, UserFacingError, shown
@@ -22,7 +22,10 @@ ENV_STEPS = 6_000  # on each probe
 
 
 def probe_other(
-    factory: str, env_steps: int = ENV_STEPS, on_progress: OnProgress | None = None
+    factory: str,
+    env_steps: int = ENV_STEPS,
+    on_progress: OnProgress | None = None,
+    only: Sequence[str] = (),
 ) -> list[Outcome]:
     """Return what an algorithm of another library does on each probe.
 
@@ -31,20 +34,22 @@ def probe_other(
             exception: the probes of that kind are not asked, and the exception is told.
         env_steps: to learn for, on each probe.
         on_progress: receives what is done, and the share of probes that are done.
+        only: the ids of the probes to use; all if empty.
 
     Raises:
-        UsageError: there is no such name, it accepts neither kind of actions, or its learner lacks
-            something.
+        UsageError: there is no such name or probe, it accepts neither kind of actions, or its
+            learner lacks something.
         UserFacingError: the learner fails, or returns something else than a number.
     """
     make: MakeLearner = find_object(factory)
     refusals = _refusals(make, factory)
-    chosen = probes_of_kinds(discrete=True not in refusals, continuous=False not in refusals)
+    kinds = probes_of_kinds(discrete=True not in refusals, continuous=False not in refusals)
+    chosen = selected(kinds, only)
     outcomes = list[Outcome]()
     for number, probe in enumerate(chosen):
         with ticking(on_progress, probe.id, number / len(chosen)):
             outcomes.append(_outcome(make, factory, probe, env_steps))
-    return judged(outcomes) + _refused(refusals)
+    return judged(outcomes) + ([] if only else _refused(refusals))
 
 
 def _refused(refusals: Mapping[bool, str]) -> list[Outcome]:

@@ -1,7 +1,7 @@
 """Runs the probes on algorithms of ours."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ from backflip.algorithms.entry import AlgorithmEntry
 from backflip.algorithms.registry import entry_of
 from backflip.core.spec import within
 from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, outcome_of
-from backflip.doctor.probing.probes import Probe, probes_of_kinds
+from backflip.doctor.probing.probes import Probe, probes_of_kinds, selected
 from backflip.doctor.probing.settings import SETTINGS
 from backflip.doctor.probing.ticking import ticking
 from backflip.doctor.probing.verdicts import judged
@@ -26,7 +26,10 @@ VALUES_WITH_NUMBERS = ("sac",)
 
 
 def probe_own(
-    algorithm: str, settings: Mapping[str, Any], on_progress: OnProgress | None = None
+    algorithm: str,
+    settings: Mapping[str, Any],
+    on_progress: OnProgress | None = None,
+    only: Sequence[str] = (),
 ) -> list[Outcome]:
     """Return what an algorithm of ours does on each of its probes.
 
@@ -34,16 +37,17 @@ def probe_own(
         algorithm: its name.
         settings: settings that replace those for probes.
         on_progress: receives what is done, and the share of probes that are done.
+        only: the ids of the probes to use; all if empty.
 
     Raises:
-        UsageError: there is no such algorithm or setting, or the discount is 1.
+        UsageError: there is no such algorithm, setting or probe, or the discount is 1.
     """
     entry = entry_of(algorithm)
     if settings.get("discount") == 1:
         raise UsageError(
             "probes need a `discount` below 1: with 1, `probe:truncation` has no value"
         )
-    chosen, outcomes = _probes_of(entry), list[Outcome]()
+    chosen, outcomes = selected(_probes_of(entry), only), list[Outcome]()
     for number, probe in enumerate(chosen):
         given = SETTINGS[algorithm] | SETTINGS.get(f"{algorithm} {probe.id}", {}) | dict(settings)
         with ticking(on_progress, probe.id, number / len(chosen)):

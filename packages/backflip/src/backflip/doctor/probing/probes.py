@@ -8,6 +8,7 @@ import numpy as np
 
 from backflip.core.spaces import Discrete
 from backflip.envs.native import extra_probes, probes
+from runshelf.errors import UsageError
 
 Values = Callable[[float], Sequence[float]]  # of the discount
 
@@ -219,3 +220,25 @@ def probes_of_kinds(
     of_values = numbers if values_with_numbers else choices
     acts = [one for one in choices + numbers if one.actions is not None]
     return [one for one in of_values if one.actions is None] + acts
+
+
+def ids() -> list[str]:
+    """Return the ids of all probes."""
+    return [one.id for one in probes_of_kinds(discrete=True, continuous=True)]
+
+
+def selected(found: Sequence[Probe], only: Sequence[str]) -> list[Probe]:
+    """Return the probes that are named; all of them if none is named.
+
+    Raises:
+        UsageError: a name is no probe, or none is left.
+    """
+    unknown = [name for name in only if name not in ids()]
+    if unknown:
+        known = ", ".join(ids())
+        raise UsageError(f"`--only {unknown[0]}` is no probe; try one of {known}")
+    kept = [one for one in found if not only or one.id in only]
+    if not kept:
+        has = ", ".join(one.id for one in found)
+        raise UsageError(f"`--only {only[0]}` is about other actions; the probes here are {has}")
+    return kept
