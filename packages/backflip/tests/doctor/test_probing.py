@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import subprocess
 import sys
 import threading
 
@@ -145,15 +147,34 @@ def idle(monkeypatch, **parts):
     return f"{TABLE}:made"
 
 
+@pytest.mark.parametrize("end", [sys.exit, os._exit])
 @pytest.mark.parametrize("method", ["learn", "act", "value", "__init__"])
-def test_a_learner_that_exits_is_a_failure(monkeypatch, capsys, method):
-    name = idle(monkeypatch, **{method: lambda *_: sys.exit(0)})
+def test_a_learner_that_exits_is_a_failure(monkeypatch, capsys, method, end):
+    ends = {sys.exit: lambda *_: sys.exit(0), os._exit: lambda *_: os._exit(0)}
+    name = idle(monkeypatch, **{method: ends[end]})
     assert main(["probe", name]) in (1, 2)
     error = capsys.readouterr().err
     assert (
         "makes no learner" if method == "__init__" else "the learner failed on probe:1"
     ) in error
     assert "SystemExit: 0" in error
+
+
+def test_a_forked_process_still_ends_by_exit():
+    """As the processes of a vectorised environment."""
+    program = (
+        "import os\n"
+        "from backflip.doctor.probing.exits import exits_raise\n"
+        "with exits_raise():\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "7\n"
 
 
 @pytest.mark.parametrize(

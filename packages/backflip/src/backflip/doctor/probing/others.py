@@ -10,6 +10,7 @@ import numpy as np
 
 from backflip.core.user_code import find_object
 from backflip.doctor.probing.as_gymnasium import AsGymnasium
+from backflip.doctor.probing.exits import exits_raise
 from backflip.doctor.probing.learner import MakeLearner
 from backflip.doctor.probing.outcome import SEEDS, OnProgress, Outcome, not_asked, outcome_of
 from backflip.doctor.probing.probes import Probe, probes_for, probes_of_kinds, selected
@@ -78,7 +79,8 @@ def _refusals(make: MakeLearner, factory: str) -> dict[bool, str]:
     found = dict[bool, str]()
     for discrete in (True, False):
         try:
-            make(AsGymnasium(probes_for(discrete=discrete)[0].env), 0)
+            with exits_raise():
+                make(AsGymnasium(probes_for(discrete=discrete)[0].env), 0)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (it may refuse spaces with any)
             found[discrete] = f"{type(error).__name__}: {error}"
     if len(set(found.values())) == 2:
@@ -99,23 +101,28 @@ class _Asked(NamedTuple):
 
 
 def _asked(make: MakeLearner, factory: str, seed: int, probe: Probe, env_steps: int) -> _Asked:
-    # Also a learner that calls `sys.exit`: it would end the probes with its own status.
+    # Also a learner that ends the process: it would end the probes with its own status.
     try:
-        env = AsGymnasium(probe.env)
-        learner = make(env, seed)
-        discount = _checked(learner, factory)
-        learner.learn(env_steps)
-        shown = [np.asarray(obs, np.float32) for obs in probe.shown]
-        value = getattr(learner, "value", None)
-        values = None if value is None else [_one(value(obs), "value") for obs in shown]
-        actions = [_action(learner.act(obs), env.action_space) for obs in shown]
-        return _Asked(values, actions, discount)
+        with exits_raise():
+            return _learned(make, factory, seed, probe, env_steps)
     except UserFacingError:
         raise
     except (Exception, SystemExit) as error:
         raise UserFacingError(
             f"the learner failed on {probe.id} ({type(error).__name__}: {error})"
         ) from error
+
+
+def _learned(make: MakeLearner, factory: str, seed: int, probe: Probe, env_steps: int) -> _Asked:
+    env = AsGymnasium(probe.env)
+    learner = make(env, seed)
+    discount = _checked(learner, factory)
+    learner.learn(env_steps)
+    shown = [np.asarray(obs, np.float32) for obs in probe.shown]
+    value = getattr(learner, "value", None)
+    values = None if value is None else [_one(value(obs), "value") for obs in shown]
+    actions = [_action(learner.act(obs), env.action_space) for obs in shown]
+    return _Asked(values, actions, discount)
 
 
 def _checked(learner: Any, factory: str) -> float:
