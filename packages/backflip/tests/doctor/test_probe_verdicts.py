@@ -210,6 +210,8 @@ def learner_with(monkeypatch, values):
     class Made(table_learner.TableLearner):
         def learn(self, env_steps):
             del env_steps
+            self.env.reset()
+            self.env.step(0)
 
         def act(self, obs):
             return int(self.actions == 2 and obs[0] >= 0)

@@ -147,6 +147,39 @@ def idle(monkeypatch, **parts):
     return f"{TABLE}:made"
 
 
+def one_step(learner, env_steps):
+    """Learn nothing from one env step."""
+    learner.env.reset()
+    learner.env.step(learner.env.action_space.sample())
+
+
+@pytest.mark.medium
+def test_a_learner_that_makes_no_env_step_is_told_so(monkeypatch, capsys):
+    only = ["--only", "probe:1"]
+    assert main(["probe", idle(monkeypatch), *only]) == 1
+    assert "probe:1: `learn` made no env step" in capsys.readouterr().out
+    assert main(["probe", idle(monkeypatch, learn=one_step), *only]) == 1
+    assert "probe:1: Values stay at 0" in capsys.readouterr().out
+
+
+@pytest.mark.medium
+@pytest.mark.parametrize(
+    ("reset", "action", "says"),
+    [
+        (False, 0, r"ResetNeeded: `step` before `reset`"),
+        (True, 7, r"InvalidAction: `step` needs an action of Discrete\(1\), got 7"),
+    ],
+)
+def test_a_step_that_no_environment_takes_gives_a_sentence(monkeypatch, reset, action, says):
+    def learn(self, env_steps):
+        if reset:
+            self.env.reset()
+        self.env.step(action)
+
+    with pytest.raises(UserFacingError, match=says):
+        probe_other(idle(monkeypatch, learn=learn))
+
+
 @pytest.mark.parametrize("end", [sys.exit, os._exit])
 @pytest.mark.parametrize("method", ["learn", "act", "value", "__init__"])
 def test_a_learner_that_exits_is_a_failure(monkeypatch, capsys, method, end):
@@ -168,7 +201,10 @@ def test_a_forked_process_still_ends_by_exit():
         "with exits_raise():\n"
         "    child = os.fork()\n"
         "    if not child:\n"
-        "        os._exit(7)\n"
+        "        try:\n"
+        "            os._exit(7)\n"
+        "        finally:\n"
+        "            os.write(1, b'raised')\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     ran = subprocess.run(
@@ -211,7 +247,7 @@ def test_a_factory_that_returns_nothing_gives_a_sentence(monkeypatch):
 
 @pytest.mark.parametrize(("bad", "word"), [(math.nan, "NaN"), (math.inf, "infinite")])
 def test_values_that_are_not_finite_are_named(monkeypatch, capsys, bad, word):
-    name = idle(monkeypatch, value=lambda *_: bad, act=lambda *_: bad)
+    name = idle(monkeypatch, learn=one_step, value=lambda *_: bad, act=lambda *_: bad)
     assert main(["probe", name]) == 1
     text = capsys.readouterr().out
     assert f"a learned value is {word}" in text

@@ -17,6 +17,9 @@ class AsGymnasium(gymnasium.Env[np.ndarray, Any]):
 
     Args:
         env: the environment, whose observations are vectors.
+
+    Attributes:
+        env_steps: the number of env steps that were made.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012  (as in Gymnasium)
@@ -32,6 +35,7 @@ class AsGymnasium(gymnasium.Env[np.ndarray, Any]):
         )
         self._key = jax.random.key(0)
         self._state: Any = None
+        self.env_steps = 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -44,9 +48,21 @@ class AsGymnasium(gymnasium.Env[np.ndarray, Any]):
         return np.asarray(obs), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Return the result of one env step."""
+        """Return the result of one env step.
+
+        Raises:
+            ResetNeeded: it was never reset.
+            InvalidAction: the action is no choice of the environment.
+        """
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("`step` before `reset`: call `env.reset()` first")
         space = self.env.spec.action
         chosen = np.asarray(action, np.int32 if isinstance(space, Discrete) else np.float32)
+        if isinstance(space, Discrete) and not self.action_space.contains(chosen):
+            raise gymnasium.error.InvalidAction(
+                f"`step` needs an action of {self.action_space}, got {action!r}"
+            )
+        self.env_steps += 1
         self._state, seen, self._key = _next(
             self.env, self._state, within(space, chosen), self._key
         )

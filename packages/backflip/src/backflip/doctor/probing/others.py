@@ -67,7 +67,8 @@ def _outcome(make: MakeLearner, factory: str, probe: Probe, env_steps: int) -> O
     asked = [_asked(make, factory, seed, probe, env_steps) for seed in SEEDS]
     values = [one.values for one in asked if one.values is not None]
     actions = np.asarray([one.actions for one in asked], np.float64)
-    return outcome_of(probe, values, actions, asked[0].discount, time.monotonic() - start)
+    found = outcome_of(probe, values, actions, asked[0].discount, time.monotonic() - start)
+    return found._replace(has_env_steps=any(one.env_steps for one in asked))
 
 
 def _refusals(make: MakeLearner, factory: str) -> dict[bool, str]:
@@ -93,11 +94,15 @@ def _refusals(make: MakeLearner, factory: str) -> dict[bool, str]:
 
 @final
 class _Asked(NamedTuple):
-    """What a learner says after learning: values, if it has any, actions, and its discount."""
+    """What a learner says after learning: values, if it has any, actions, and its discount.
+
+    `env_steps` counts those of learning.
+    """
 
     values: list[float] | None
     actions: list[float]
     discount: float
+    env_steps: int
 
 
 def _asked(make: MakeLearner, factory: str, seed: int, probe: Probe, env_steps: int) -> _Asked:
@@ -122,7 +127,7 @@ def _learned(make: MakeLearner, factory: str, seed: int, probe: Probe, env_steps
     value = getattr(learner, "value", None)
     values = None if value is None else [_one(value(obs), "value") for obs in shown]
     actions = [_action(learner.act(obs), env.action_space) for obs in shown]
-    return _Asked(values, actions, discount)
+    return _Asked(values, actions, discount, env.env_steps)
 
 
 def _checked(learner: Any, factory: str) -> float:

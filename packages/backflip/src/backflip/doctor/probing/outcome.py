@@ -30,6 +30,7 @@ class Outcome(NamedTuple):
         judged: the verdict in the light of all probes; None before `verdicts.judged`.
         causes: the ids of the hypotheses that predict what was learned, the nearest first.
         means: what a failure, or values that have not converged, mean; empty if it passed.
+        has_env_steps: whether the learner made any env step to learn from.
         refusal: why it was not asked, if it was not.
     """
 
@@ -45,6 +46,7 @@ class Outcome(NamedTuple):
     judged: Verdict | None = None
     causes: tuple[str, ...] = ()
     means: str = ""
+    has_env_steps: bool = True
     refusal: str = "the learner has no `value`"
 
     @property

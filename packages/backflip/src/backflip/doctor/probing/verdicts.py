@@ -32,6 +32,10 @@ UNCONVERGED_TEXT = (
     "of each rollout."
 )
 
+NO_ENV_STEPS_TEXT = (
+    "`learn` made no env step: it does not use the environment that the factory was given."
+)
+
 
 class _Found(NamedTuple):
     """The nearest hypothesis, and the mistakes that cannot be told apart from it."""
@@ -82,6 +86,8 @@ def _judged(one: Outcome, found: _Found, outcomes: Sequence[Outcome]) -> Outcome
     passing = {each.probe.id for each in outcomes if each.is_within_tolerance}
     if not one.was_asked:
         return one
+    if not one.has_env_steps and not one.is_within_tolerance:
+        return failed(one, ["no-env-steps"], NO_ENV_STEPS_TEXT)
     if one.not_finite:
         return failed(one, ["not-finite"], _not_finite(one))
     if one.probe.actions is not None and one.action_error > one.probe.tolerance:
