@@ -74,6 +74,9 @@ def test_a_probe_in_gymnasium_gives_what_it_gives_in_jax():
     assert obs.shape == (1,)
     assert [step[1] for step in steps] == [1.0] * 10
     assert [step[3] for step in steps] == [False] * 9 + [True]
+    obs /= 2.0  # as an algorithm that normalises in place
+    after = env.step(0)[0]
+    after /= 2.0
     coin = AsGymnasium(next(one for one in probes_for(discrete=True) if one.id == "probe:5").env)
     assert {float(coin.reset(seed=seed)[0][0]) for seed in range(20)} == {-1.0, 1.0}
 

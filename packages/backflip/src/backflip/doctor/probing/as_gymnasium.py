@@ -45,7 +45,7 @@ class AsGymnasium(gymnasium.Env[np.ndarray, Any]):
         if seed is not None:
             self._key = jax.random.key(seed)
         self._state, obs, self._key = _first(self.env, self._key)
-        return np.asarray(obs), {}
+        return np.array(obs), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Return the result of one env step.
@@ -67,7 +67,8 @@ class AsGymnasium(gymnasium.Env[np.ndarray, Any]):
             self.env, self._state, within(space, chosen), self._key
         )
         obs, reward, terminated, truncated = jax.device_get(seen)
-        return obs, float(reward), bool(terminated), bool(truncated), {}
+        # Copies: arrays of JAX are read-only, and algorithms may normalise in place.
+        return np.array(obs), float(reward), bool(terminated), bool(truncated), {}
 
 
 # One compiled program for all instances of a probe.
