@@ -197,6 +197,14 @@ def test_a_number_that_is_nearly_the_best_is_on_its_way():
     assert [one.verdict for one in found] == ["passed", "not_converged", "passed"]
 
 
+def test_a_number_beyond_what_a_mistake_can_reach_is_no_such_mistake():
+    """2.57 is more than half of the range, which ends at 2."""
+    found = numbers(continuous=1.0, bound=2.3, zero=1.0)
+    both_seeds = np.asarray([[2.3], [2.57]])
+    found[1] = outcome_of(found[1].probe, [], both_seeds, 0.9, 1.0)
+    assert [one.verdict for one in judged(found)] == ["passed", "not_converged", "passed"]
+
+
 def test_what_no_mistake_predicts_has_the_text_of_its_probe():
     learned = right_values(0.9) | {"probe:2": [7.0, 3.0]}
     found = judged(outcomes(learned, 0.9))

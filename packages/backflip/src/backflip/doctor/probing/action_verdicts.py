@@ -51,7 +51,8 @@ def _of_numbers(one: Outcome, outcomes: Sequence[Outcome]) -> Outcome:
     }
     least = min(errors.values())
     near = [each for each in errors if errors[each] <= least + AS_NEAR and each is not BEST]
-    told = [each for each in near if _number_error(each, one) < one.action_error]
+    limit = min(one.probe.tolerance, one.action_error)
+    told = [each for each in near if _number_error(each, one) < limit]
     if told and errors[BEST] > least:
         text = " Or: ".join(each.says for each in told)
         return failed(one, [each.id for each in told], text)
