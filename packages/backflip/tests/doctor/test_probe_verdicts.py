@@ -110,6 +110,25 @@ def test_each_mistake_is_named_by_the_values_it_leads_to(name, discount):
     assert "not_converged" not in {one.verdict for one in found}
 
 
+@pytest.mark.parametrize("discount", [0.9, 0.99])
+def test_values_that_have_hardly_moved_are_not_on_their_way(discount):
+    """As if one mean were learned for all observations, while other probes are learned."""
+    learned = right_values(discount)
+    learned["probe:2"] = [-0.04, 0.06]
+    learned["probe:row"] = np.full(10, learned["probe:row"].mean() * 0.7)
+    found = judged(outcomes(learned, discount))
+    assert found[1].verdict == "failed"
+    assert "observation-ignored" in found[1].causes
+
+
+def test_half_of_lambda_returns_is_a_target_without_the_value():
+    learned = right_values(0.99)
+    for name, right in learned.items():
+        learned[name] = way(MISTAKES["half-target"], CHAINS[name], 0.99, 1.0)[-1][: len(right)]
+    found = judged(outcomes(learned, 0.99))
+    assert {one.causes for one in found if not one.passed} == {("half-target",)}
+
+
 def test_another_gamma_is_named_with_its_number():
     found = judged(outcomes(right_values(0.95), 0.9))
     assert {one.causes for one in found if not one.passed} == {("another-discount",)}

@@ -111,6 +111,7 @@ OF_VALUES = (
         "Values are half of what is right: the target lacks V(s), as an advantage in place of a "
         "return does.",
         share=_always(0.5),
+        decays=(0.0, 1.0),
     ),
     Hypothesis(
         "advantage-not-detached",

@@ -13,6 +13,7 @@ from backflip.doctor.probing.chains import Chain, Episode
 from backflip.doctor.probing.hypotheses import Hypothesis
 
 UNCONVERGED = 0.1  # what it costs a hypothesis that values are still on their way
+EARLY = 0.2  # what it costs more that they are where they began
 UNKNOWN = 0.1  # the least error where it says nothing about a state
 SWEEPS = 32  # on the way; in between, and after them, the way is straight
 FAR = 1e6  # stands for values without bound
@@ -26,14 +27,15 @@ def distance(
     """Return the largest error of a seed's values, if the hypothesis is true.
 
     An error is |v - p| / max(1, max|v|, max|p|), for a learned value v and the nearest values p
-    that the hypothesis predicts. Values on the way to them count as `UNCONVERGED` more.
+    that the hypothesis predicts. Values on the way to them count as `UNCONVERGED` more, and
+    before the first sweep, up to `EARLY` more the nearer they are to 0, where all ways begin.
     """
     ways = [way(of, chain, discount, decay) for decay in of.decays]
     ends = np.stack([one[-1] for one in ways])
     if of.runs_away:
         ends = np.concatenate([ends, FAR * ends])
     return max(
-        min(_error(seed, ends), *(_error(seed, one) + UNCONVERGED for one in ways))
+        min(_error(seed, ends), *(UNCONVERGED + _on_the_way(seed, one) for one in ways))
         for seed in learned
     )
 
@@ -85,6 +87,14 @@ def _of_episode(episode: Episode, discount: float, decay: float, count: int) -> 
         later = (1 - decay) * value + decay * found[-1] if found else value
         found.append(step.reward * unit[-1] + discount * step.bootstraps * later)
     return found[::-1]
+
+
+def _on_the_way(values: Float[np.ndarray, " shown"], points: Points) -> float:
+    """Return the error to the nearest point of a way; more if that is before the first sweep."""
+    first = np.nan_to_num(points[1, : len(values)])
+    size = float(first @ first)
+    share = min(max(float(values @ first) / size, 0.0), 1.0) if size else 1.0
+    return min(_error(values, points[1:]), _error(values, points[:2]) + EARLY * (1.0 - share))
 
 
 def _error(values: Float[np.ndarray, " shown"], points: Points) -> float:
