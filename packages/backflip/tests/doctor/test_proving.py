@@ -194,7 +194,7 @@ def test_the_probes_alone_are_an_experiment_for_a_learner_of_another_library(tmp
     status, found, error = proven(str(path), capfd, *about, factory)
     assert (status, "Traceback" in error) == (1, False)
     assert found["proof"]["trials"] == []
-    failed = [one["probe"] for one in found["proof"]["probes"] if not one["passed"]]
+    failed = [one["probe"] for one in found["proof"]["probes"] if one["verdict"] == "failed"]
     assert failed == ["probe:4", "probe:5"]
     before = {one["cause"]: one["probability"] for one in found["diagnoses"][0]["causes"]}
     after = {one["cause"]: one["probability"] for one in found["proof"]["causes"]}
