@@ -111,6 +111,16 @@ def test_rows_at_ends_do_not_count_and_few_rows_say_nothing() -> None:
     assert math.isnan(action_effect(obs[..., None], action, noisy[..., None], reward, ended))
 
 
+@pytest.mark.parametrize("choices", [0, 3])
+def test_rows_without_a_number_as_action_are_left_out(choices: int) -> None:
+    rng = np.random.default_rng(0)
+    obs, action = rng.normal(size=(600, 2)), rng.integers(3, size=600).astype(float)
+    rows = obs + action[:, None], rng.normal(size=600), np.zeros(600)
+    expected = action_effect(obs[1:], action[1:], *(x[1:] for x in rows), choices=choices)
+    action[0] = np.nan
+    assert action_effect(obs, action, *rows, choices=choices) == pytest.approx(expected)
+
+
 def test_actions_that_the_observation_determines_say_nothing() -> None:
     rng = np.random.default_rng(3)
     obs = rng.normal(size=(600, 3))

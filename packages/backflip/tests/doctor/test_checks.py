@@ -25,6 +25,7 @@ from backflip.doctor.calibration import (
 from backflip.doctor.catalogue import BY_ID, CHECKS
 from backflip.doctor.causes import BY_ID as CAUSES
 from backflip.doctor.check import Running
+from backflip.doctor.checks.returns import best_rise
 from backflip.doctor.checks.values import mean_value
 from backflip.doctor.diagnosis import BY_CHANCE, against, by_chance, diagnose, rank, run_check
 from backflip.doctor.errors_of_means import error_of_change, overlap
@@ -762,8 +763,48 @@ def test_means_of_the_last_episodes_are_seen_in_a_log_that_does_not_say_so(episo
 def test_a_policy_that_has_learned_until_the_first_row_was_not_decided(first, found):
     """Rows of every tenth update: what they say of the first one counts."""
     share = np.r_[first, np.full(len(T) - 2, 0.5)]
-    said = diagnose(log("a2c", entropy=math.log(4) * share, entropy_max=math.log(4)))
-    assert ("PI-ENT-START" in {one.check.id for one in said.findings}) == found
+    of = log("a2c", entropy=math.log(4) * share, entropy_max=math.log(4))
+    for library, expected in (("unknown", found), ("sb3", True)):
+        said = diagnose(replace(of, library=library)).findings
+        assert ("PI-ENT-START" in {one.check.id for one in said}) == expected
+
+
+@pytest.mark.parametrize("rows", [*range(90, 106), 190, 200])
+def test_single_returns_are_judged_at_every_length(rows):
+    """Windows of a tenth of the run are full later than ten windows of a twentieth."""
+    x, y = np.arange(1.0, rows + 1), np.sin(np.arange(rows))
+    of = Log("early", "cleanrl", {RETURN: Signal(x, y, "r")}, algorithm="ppo", planned=1_000.0)
+    assert best_rise(of) is not None or rows < 100
+
+
+@pytest.mark.parametrize(("last", "found"), [(0.05, False), (7.0, True)])
+def test_values_of_an_untrained_network_do_not_diverge(last, found):
+    values = np.where(T < 0.1, 0.35, last)
+    rewards = {"reward_min": -1e-3, "reward_max": 1e-3}
+    said = diagnose(log("ppo", {"discount": 0.99}, value_mean=values, **rewards)).findings
+    assert ("PV-BOUND" in {one.check.id for one in said}) == found
+
+
+@pytest.mark.parametrize(("until", "found"), [(0.12, False), (1.0, True)])
+def test_only_the_last_share_of_updates_without_variance_counts(until, found):
+    said = diagnose(log("ppo", explained_variance=np.where(until >= T, np.nan, 0.9))).findings
+    assert ("PV-EV-NAN" in {one.check.id for one in said}) == found
+
+
+@pytest.mark.parametrize(("last", "found"), [(0.04, False), (-0.5, True)])
+def test_values_that_became_no_worse_than_a_constant_are_no_warning(last, found):
+    variance = np.minimum(-1.0 + 1.6 * T, last)
+    of = replace(log("ppo", explained_variance=variance), library="sb3")
+    said = diagnose(of).warnings
+    assert ("PV-EV-NEG" in {one.check.id for one in said}) == found
+
+
+@pytest.mark.parametrize(("steps", "found"), [(50_000.0, False), (150_000.0, True)])
+def test_a_missing_end_of_an_episode_is_no_finding_at_first(steps, found):
+    x = np.linspace(1.0, steps, 30)
+    signals = {"entropy": Signal(x, np.ones(30), "e")}
+    of = Log("x", "sb3", signals, algorithm="ppo", planned=1e6)
+    assert ("ENV-NOEP" in {one.check.id for one in diagnose(of).findings}) == found
 
 
 @pytest.mark.parametrize(("rise", "found"), [(0.0, True), (100.0, False)])

@@ -17,9 +17,9 @@ from packages.backflip.tests.doctor.log_writers import rows_of, sb3, write_csv
 from backflip.cli.main import main
 from backflip.doctor import live
 from backflip.doctor.diagnosis import diagnose
-from backflip.doctor.ends import Ends
+from backflip.doctor.ends import Ends, _ends_near_plan
 from backflip.doctor.live import LiveDoctor, Watch, follow
-from backflip.doctor.log import Signal
+from backflip.doctor.log import Log, Signal
 from backflip.doctor.reading.from_settings import with_settings
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.report import in_words
@@ -264,6 +264,30 @@ def test_training_says_what_the_doctor_finds_while_it_goes_on(tmp_path, monkeypa
     assert any("NN-UPDATE" in note for note in notes), notes
     assert len(set(notes)) == len(notes)
     assert warnings[-1][1].startswith("DOCTOR ")
+
+
+def test_rare_evaluations_bring_no_log_close_to_its_end():
+    often, rarely = 1_000.0 * np.arange(1, 93), 10_000.0 * np.arange(1, 10)
+    signals = {
+        "entropy": Signal(often, often, "e"),
+        "evaluation_return": Signal(rarely, rarely, "r"),
+    }
+    of = Log("x", "unknown", signals, planned=100_000.0)
+    assert not _ends_near_plan(of)
+    assert _ends_near_plan(replace(of, planned=92_500.0))
+
+
+def test_an_error_of_a_check_ends_no_training_run(tmp_path, monkeypatch):
+    def broken(folder):
+        raise ValueError("no windows")
+
+    monkeypatch.setattr(live, "_seeds_of", broken)
+    monkeypatch.setattr(live, "PAUSE", -1.0)
+    doctor = LiveDoctor()
+    news, warning = doctor(tmp_path)
+    assert "unexpected ValueError: no windows" in news[0]
+    assert "training goes on" in news[0]
+    assert (doctor(tmp_path), warning) == (([], ""), "")
 
 
 def test_a_log_that_was_deleted_is_diagnosed_as_it_was_last(tmp_path, monkeypatch, capsys):

@@ -63,7 +63,8 @@ def action_effect(
     if np.ndim(obs) > 2:
         return math.nan
     seen, after = (np.asarray(x, np.float64).reshape(len(x), -1) for x in (obs, next_obs))
-    kept = ~np.asarray(ended, bool).ravel() & np.isfinite(seen).all(1) & np.isfinite(after).all(1)
+    numbers = (seen, after, np.asarray(actions, np.float64).reshape(len(seen), -1))
+    kept = ~np.asarray(ended, bool).ravel() & np.all([np.isfinite(x).all(1) for x in numbers], 0)
     if kept.sum() < FEWEST:
         return math.nan
     change = after[kept] - seen[kept]
@@ -72,7 +73,7 @@ def action_effect(
     known = _known(scaled)
     reward = np.asarray(rewards, np.float64).reshape(-1)[kept]
     wanted = np.column_stack([reward, _mixtures(change), change[:, order[:WANTED]]])
-    acted = _columns(actions, choices)[kept]
+    acted = _columns(np.asarray(actions)[kept], choices)
     if _is_independent(acted, known):
         # Signs, and actions without their mean: a product must say nothing of s alone, and a few
         # rows far out must not decide.

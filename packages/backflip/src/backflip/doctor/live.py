@@ -11,7 +11,7 @@ from backflip.doctor.diagnosis import Diagnosis, Measured, diagnose
 from backflip.doctor.ends import Ends
 from backflip.doctor.log import Log
 from backflip.doctor.reading.own_runs import logs_of_run
-from runshelf.errors import UserFacingError
+from runshelf.errors import UserFacingError, one_line
 from runshelf.formatting import number
 from runshelf.store.diagnosis import write_diagnosis
 from runshelf.store.run import open_run
@@ -38,10 +38,11 @@ class News(NamedTuple):
     def in_words(self) -> str:
         """The finding in one line."""
         sign = ">" if self.found.check.bad_side == "above" else "<"
+        step = "env step" if self.log.is_over_env_steps else "step"
         return (
             f"doctor: {self.found.check.id}: {self.found.check.title} "
             f"({self.found.check.shown(self.found.value)} {sign} "
-            f"{self.found.check.shown(self.found.limit)}), from env step "
+            f"{self.found.check.shown(self.found.limit)}), from {step} "
             f"{number(self.found.since)} on, in {self.log.name}"
         )
 
@@ -108,6 +109,7 @@ class LiveDoctor:
 
     def __init__(self) -> None:
         self._watches = dict[Path, Watch]()
+        self._errors = frozenset[str]()
 
     def __call__(self, folder: Path) -> tuple[list[str], str]:
         """Return new findings, a line for each, and what the health line says of all of them."""
@@ -120,9 +122,17 @@ class LiveDoctor:
                 news = watch.look()
             except UserFacingError:
                 return [], ""  # training goes on: it reports damaged files itself
+            except Exception as error:  # noqa: BLE001  (no mistake of the doctor ends training)
+                return self._failed(error), ""
         if news:
             write_diagnosis(folder, watch.found, "; ".join(one.in_words for one in news))
         return [one.in_words for one in news], _warning(watch.found)
+
+    def _failed(self, error: Exception) -> list[str]:
+        """Return a line about an error of a check, once."""
+        line = f"doctor: unexpected {one_line(error)}: findings may be missing; training goes on"
+        said, self._errors = line in self._errors, self._errors | {line}
+        return [] if said else [line]
 
 
 def _seeds_of(folder: Path) -> list[Log]:

@@ -61,6 +61,7 @@ def expected_points(log: Log, x: Values) -> float:
     return len(x) * min(max(1.0, more), MOST_MORE)
 
 
+UNTRAINED = 1.0  # the largest size of values before they are learned
 MOST_MORE = 1e9  # a log that has hardly begun expects at most this many times its points
 WRONG = 1e-3  # error of an identity: rounding gives less than 1e-5, TF32 on a GPU more
 
@@ -134,13 +135,16 @@ def largest_reward(log: Log) -> Signal:
 def over_largest_return(log: Log, name: str) -> Running | None:
     """Return |x| / (max |r| / (1 - γ)) of a mean of values or Q-values, the largest so far.
 
-    None if γ is unknown or 1.
+    Values of an untrained network are no returns: the bound is at least their size, up to
+    `UNTRAINED`. None if γ is unknown or 1.
     """
     discount = log.setting("discount")
     if discount is None or not 0 <= discount < 1:
         return None
     size = largest_reward(log)
-    bound = size._replace(y=size.y / (1.0 - discount))
+    known = log.signals[name].y[np.isfinite(log.signals[name].y)]
+    untrained = min(abs(float(known[0])), UNTRAINED) if len(known) else 0.0
+    bound = size._replace(y=np.maximum(size.y / (1.0 - discount), untrained))
     found = smoothed(log, together(log.signals[name], bound, ratio))
     return or_none(largest(Running(found.x, np.abs(found.value))))
 

@@ -47,7 +47,8 @@ def at_start(setting: Any) -> Any:
 
 def number_of_actions(model: Any) -> int:
     """Return the number of discrete actions; 0 for continuous ones."""
-    return int(getattr(model.action_space, "n", 0))
+    space = model.action_space  # that of Gymnasium, or of Gym in old versions
+    return int(space.n) if type(space).__name__ == "Discrete" else 0
 
 
 def env_of(model: Any) -> str | None:

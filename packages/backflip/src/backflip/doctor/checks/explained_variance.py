@@ -6,6 +6,7 @@ from backflip.doctor.check import Check, Running
 from backflip.doctor.log import ON_POLICY, Log
 from backflip.doctor.measures import (
     after,
+    at_the_end,
     largest,
     or_none,
     smoothed,
@@ -15,6 +16,7 @@ from backflip.doctor.measures import (
 LATE_SHARE = 0.5  # the explained variance is judged from this share of the budget on
 EARLY_SHARE = 0.1  # values or returns without variance are judged from this share of the budget on
 FIRST_SHARE = 0.05  # a log that begins after this share of the budget has no first updates
+WORSE = -0.3  # values with a lower explained variance are worse than a constant
 UNEXPLAINED = 0.05  # values with an explained variance below this are no better than a constant
 CONSTANT = 1e-5  # |explained variance| is below this if all values are equal but for rounding
 FIRST_UPDATES = 3  # the explained variance at first is the median of this many updates
@@ -23,7 +25,7 @@ _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
 
 def _variance_unexplained(log: Log) -> Running | None:
-    """Return the largest explained variance so far; once it reaches the limit, only the last value.
+    """Return the largest explained variance so far; once it reaches 0.05, only the last value.
 
     Otherwise training whose values began to explain returns late would be judged by the time
     before.
@@ -32,6 +34,14 @@ def _variance_unexplained(log: Log) -> Running | None:
         after(log, LATE_SHARE, largest(smoothed(log, log.signals["explained_variance"])))
     )
     return found and _until_reached(found, UNEXPLAINED)
+
+
+def _variance_negative(log: Log) -> Running | None:
+    """Return the same for values that are worse than a constant, up to `WORSE`."""
+    found = or_none(
+        after(log, LATE_SHARE, largest(smoothed(log, log.signals["explained_variance"])))
+    )
+    return found and _until_reached(found, WORSE)
 
 
 def _until_reached(found: Running, limit: float) -> Running:
@@ -79,7 +89,7 @@ def _returns_constant(log: Log) -> Running | None:
     """Return the share of the updates so far whose explained variance is NaN."""
     found = log.signals["explained_variance"]
     missing = np.cumsum(np.isnan(found.y)) / np.arange(1, len(found.y) + 1)
-    return or_none(after(log, EARLY_SHARE, Running(found.x, missing)))
+    return or_none(after(log, EARLY_SHARE, at_the_end(Running(found.x, missing))))
 
 
 CHECKS = (
@@ -162,7 +172,7 @@ CHECKS = (
         id="PV-EV-NEG",
         title="values are worse than a constant",
         quantity="largest median of the explained variance so far, after half the budget",
-        measure=_variance_unexplained,
+        measure=_variance_negative,
         needs=("explained_variance",),
         bad_side="below",
         limit_from="convention",
@@ -177,7 +187,7 @@ CHECKS = (
             "discount": 0.2,
         },
         source=f"{_SCHULMAN}; Stable-Baselines3 issues 1897 and 2240",
-        limit=-0.3,
+        limit=WORSE,
         algorithms=ON_POLICY,
         severity="warning",
         superseded_by=("PV-EV-LOW",),

@@ -52,14 +52,16 @@ def _stays_random(log: Log) -> Running | None:
 def _starts_decided(log: Log) -> Running | None:
     """Return the entropy before the first update as a share of the largest; None if it is missing.
 
-    The first row may be of the tenth update, and a policy learns an easy task within these. So it
-    is what the first two rows say of env step 0, or the first if that is larger. Logs of unknown
-    libraries are not judged if their return rises clearly.
+    The first row of an unknown library may be of the tenth update, and a policy learns an easy task
+    within these. So it is what the first two rows say of env step 0, or the first if that is
+    larger, and such a log is not judged if its return rises clearly.
     """
     share = entropy_share(log)
     if share is None or len(share.x) < 2 or share.x[0] > 0.05 * log.budget:
         return None
-    if log.library == "unknown" and rises_clearly(log):
+    if log.library != "unknown":
+        return or_none(Running(share.x[:1], share.y[:1]))
+    if rises_clearly(log):
         return None
     (x, later), (first, second) = share.x[:2], share.y[:2]
     before = first + (first - second) * x / (later - x) if later > x else first
@@ -212,7 +214,8 @@ CHECKS = (
     Check(
         id="PI-ENT-START",
         title="the policy prefers actions before it has learned",
-        quantity="entropy before the first update divided by its maximum, from the first two rows",
+        quantity="entropy of the first update divided by its maximum; of unknown libraries before "
+        "it, from the first two rows",
         measure=_starts_decided,
         needs=("entropy",),
         bad_side="below",

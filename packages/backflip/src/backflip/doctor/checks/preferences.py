@@ -149,7 +149,7 @@ CHECKS = (
         measure=_hacked,
         needs=("fresh_evidence",),
         bad_side="above",
-        limit_from="identity",
+        limit_from="convention",
         explanation="The learned return rises while the teacher no longer agrees: the policy found "
         "a gap in the learned reward.",
         causes={"reward-model": 0.95},

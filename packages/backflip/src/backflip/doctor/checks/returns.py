@@ -89,7 +89,8 @@ def best_rise(log: Log) -> Running | None:
     rise = (found.value - _first(log, signal)) / noise
     best = np.fmax.reduce(rise[found.x >= _first_window(log, signal, width)], initial=-np.inf)
     if _of_equal_counts(log):
-        best = max(best, np.fmax.reduce(_change_of_means(log, signal, max)) / SINGLE)
+        of_means = np.fmax.reduce(_change_of_means(log, signal, max), initial=-np.inf)
+        best = max(best, of_means / SINGLE)
     return Running(found.x, np.full(len(rise), best))
 
 
@@ -218,7 +219,8 @@ def _no_episode(log: Log) -> Running | None:
     if log.has("episodes") or log.library not in LOGS_EPISODES or not log.signals:
         return None
     none = 0.0 if log.has("episode_return_mean") else 1.0
-    return Running(np.asarray([log.end]), np.asarray([none]))
+    found = Running(np.asarray([log.end]), np.asarray([none]))
+    return or_none(after(log, LENGTHS_FROM, found))  # the first episode may be long
 
 
 def _late_episode(log: Log) -> Running | None:
@@ -325,9 +327,8 @@ CHECKS = (
         id="ENV-WORSE",
         title="the return falls below that of the untrained policy",
         quantity="how far the return lies below the first ones, divided by the noise of the "
-        "return, after half the budget; of single episodes, their means count, too, and the "
-        "smaller of both distances; for DQN not before 20,000 env steps: its first greedy "
-        "actions can be worse than random ones",
+        "return, after half the budget; of single episodes, their means count, too; for DQN not "
+        "before 20,000 env steps: its first greedy actions can be worse than random ones",
         measure=_worse_than_start,
         needs=("episode_return_mean",),
         bad_side="above",
