@@ -1182,6 +1182,18 @@ def test_rates_and_schedules_that_are_settings_only(tmp_path):
     assert "Q-TARGET-NEVER" in {one.check.id for one in diagnose(never).findings}
 
 
+def test_what_a_user_says_replaces_what_the_file_says(tmp_path):
+    """Also under another library's name, and in signals that follow from settings."""
+    written = {"exp_name": "dqn", "gamma": 0.99, "learning_rate": 3e-4}
+    log = cleanrl_with(tmp_path / "one", start_e=1, end_e=0.1, exploration_fraction=0.5, **written)
+    told = with_facts(log, {"discount": 0.1, "learning_rate": 1.0, "epsilon_end": 0.9})
+    assert (told.settings["discount"], told.settings["gamma"]) == (0.1, 0.1)
+    assert told.signals["learning_rate"].y == pytest.approx(1.0)
+    assert told.signals["epsilon"].y.min() == pytest.approx(0.9)
+    assert told.signals["q_loss"] is log.signals["q_loss"]
+    assert with_facts(log, {"gamma": 0.1}).setting("discount") == 0.1
+
+
 def test_settings_replace_no_logged_value_and_are_no_log(tmp_path):
     dqn = {"exp_name": "dqn", "start_e": 1, "end_e": 1, "exploration_fraction": 0.5}
     cleanrl(tmp_path / "one", **{"charts/epsilon": 0.3})

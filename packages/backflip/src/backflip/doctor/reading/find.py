@@ -8,7 +8,7 @@ from typing import Any
 from backflip.doctor.log import Log
 from backflip.doctor.reading.about import checked_facts, note_on_algorithm
 from backflip.doctor.reading.actions import with_actions
-from backflip.doctor.reading.from_settings import with_settings
+from backflip.doctor.reading.from_settings import with_settings, with_told
 from backflip.doctor.reading.log_files import logs_in
 from backflip.doctor.reading.own_runs import logs_of_run
 from backflip.doctor.reading.step_counts import with_env_steps
@@ -43,7 +43,9 @@ def find_logs(home: Path, name: str, mapping: Mapping[str, str]) -> list[Log]:
 
 
 def with_facts(log: Log, facts: Mapping[str, Any]) -> Log:
-    """Return a log with facts that it does not hold: `algorithm`, `env`, `env_steps` or settings.
+    """Return a log with facts: `algorithm`, `env`, `env_steps` or settings.
+
+    A fact replaces what the log says of it, whichever library named it. Logged values stay.
 
     Args:
         log: the log.
@@ -56,14 +58,13 @@ def with_facts(log: Log, facts: Mapping[str, Any]) -> Log:
     log = with_env_steps(log, facts)
     planned = facts.get("env_steps", log.planned)
     algorithm, env = facts.get("algorithm", log.algorithm), facts.get("env", log.env)
-    settings = {**log.settings, **facts}
     guessed = tuple(name for name in log.guessed if name not in facts)
     known = replace(
         log,
         algorithm=algorithm,
         env=env,
         planned=float(planned),
-        settings=settings,
+        settings=with_told(log.settings, facts),
         guessed=guessed,
     )
     if "algorithm" in facts:

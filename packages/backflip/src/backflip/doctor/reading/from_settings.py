@@ -39,6 +39,8 @@ POINTS = 9  # of each signal: fewer than a diagnosis needs, so that settings alo
 def with_settings(log: Log) -> Log:
     """Return a log with our names of its settings, and the signals that follow from these.
 
+    Signals that followed from earlier settings are computed again.
+
         lr(t) = lr (1 - t / T)  if it is annealed, else lr
         ε(t) = ε₀ + (ε₁ - ε₀) min(1, t / (f T))
 
@@ -55,7 +57,15 @@ def with_settings(log: Log) -> Log:
         "epsilon": _epsilon(settings, log.planned, x),
     }
     computed = {name: Signal(x, y, name, HOW) for name, y in found.items() if y is not None}
-    return replace(log, settings=settings, signals=computed | dict(log.signals))
+    logged = {name: one for name, one in log.signals.items() if one.how != HOW}
+    return replace(log, settings=settings, signals=computed | logged)
+
+
+def with_told(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings in which facts replace what the log says, under all names of a setting."""
+    told = {NAMES.get(name, name): value for name, value in facts.items()}
+    known = {**settings, **facts, **told}
+    return {name: told.get(NAMES.get(name, name), value) for name, value in known.items()}
 
 
 def _rate(settings: Mapping[str, Any], planned: float, x: Values) -> Values | None:
