@@ -38,6 +38,7 @@ from backflip.doctor.healthy_returns import (
 from backflip.doctor.log import ITERATIONS, Log, Signal
 from backflip.doctor.measures import largest, smallest, smoothed, together
 from backflip.doctor.page import page
+from backflip.doctor.reading.find import with_facts
 from backflip.doctor.report import in_words
 from backflip.doctor.signals import SIGNALS
 
@@ -922,6 +923,11 @@ def test_a_program_that_may_log_no_loss_of_values_is_not_judged_by_one():
     learns = run_check(check, replace(of, signals=with_rate))
     assert learns is not None
     assert learns.value.max() == 0.01
+    told = with_facts(of, {"learning_rate": 1e-4})
+    assert told.has("learning_rate")
+    still = run_check(check, told)
+    assert still is not None
+    assert still.value.max() == 1.0, "a rate that a user tells is of no update"
     open_end = run_check(check, replace(of, planned=math.inf))
     assert open_end is not None
     assert open_end.value.max() == 0.0

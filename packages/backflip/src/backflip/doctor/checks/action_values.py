@@ -21,6 +21,7 @@ from backflip.doctor.measures import (
     smoothed,
     together,
 )
+from backflip.doctor.reading.from_settings import HOW
 
 EARLY_SHARE = 0.2  # errors and the temperature are judged from this share of the budget on
 LATE_SHARE = 0.6  # the size of values and ε are judged from this share of the budget on
@@ -92,11 +93,13 @@ def _error(log: Log) -> Running | None:
 def _learns_late(log: Log) -> Running | None:
     """Return the share of the budget so far without a gradient step.
 
-    Only for logs of Stable-Baselines3, which contain a loss and the learning rate of each update.
+    Only for logs of Stable-Baselines3, which contain a loss and the learning rate of each update. A
+    learning rate that follows from a setting is of no update.
     """
     if log.library != "sb3" or log.algorithm not in OFF_POLICY:
         return None
-    learned = [log.signals[name].x[0] for name in LOGGED_WITH_UPDATES if log.has(name)]
+    logged = [log.signals[name] for name in LOGGED_WITH_UPDATES if log.has(name)]
+    learned = [one.x[0] for one in logged if one.how != HOW]
     x = log.signals["episode_return_mean"].x
     return Running(x, np.minimum(x, min(learned, default=np.inf)) / max(log.budget, 1.0))
 
