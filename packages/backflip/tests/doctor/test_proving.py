@@ -17,8 +17,10 @@ from packages.backflip.tests.doctor.check_samples import SAMPLES, log
 
 from backflip.algorithms.registry import entry_of, names
 from backflip.cli.main import PROGRAM, main
+from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.causes import BY_ID, CAUSES
 from backflip.doctor.diagnosis import Ranked, diagnose
+from backflip.doctor.log import ROWS
 from backflip.doctor.next_experiment import command_of, part_of, settings_of, time_of
 from backflip.doctor.proving import (
     Trial,
@@ -100,6 +102,61 @@ def test_every_change_of_an_experiment_is_a_valid_setting(algorithm):
     for cause in CAUSES:
         change = settings_of(log(algorithm, defaults), cause.experiment.settings)
         configure(entry, {**defaults, **change})
+
+
+COUNTS = ("epsilon_steps", "target_update_interval", "buffer_size", "learning_starts")
+OF_SETTINGS = [one for one in CHECKS if one.limit_from == "setting" and not one.needs]
+WITHOUT_COMMAND = ("Q-POLICY-NEVER", "PI-CLIP-OFF", "PI-CLIP-ZERO")
+
+
+@pytest.mark.parametrize("check", OF_SETTINGS, ids=lambda check: check.id)
+def test_an_experiment_on_a_wrong_setting_brings_it_within_the_limit(check):
+    of = SAMPLES[check.id].broken
+    cause = max(check.causes, key=lambda id: check.causes[id])
+    change = settings_of(of, BY_ID[cause].experiment.settings)
+    assert bool(change) != (check.id in WITHOUT_COMMAND)
+    found = diagnose(replace(of, settings={**of.settings, **change})).findings
+    assert not change or check.id not in {one.check.id for one in found}
+
+
+@pytest.mark.parametrize(
+    ("cause", "algorithm", "settings", "change"),
+    [
+        ("entropy-bonus", "ppo", {"entropy_coef": -0.1, "entropy_coef_end": 0.1}, (None, 0.0)),
+        ("too-little-exploration", "ppo", {"entropy_coef": 0.05}, (pytest.approx(0.15),)),
+        ("too-little-exploration", "ppo", {"entropy_coef": 0, "entropy_coef_end": 0}, (0.01,) * 2),
+        ("too-little-exploration", "dqn", {"epsilon_steps": 1000}, (4000,)),
+        ("too-little-exploration", "dqn", {"epsilon_steps": 10_000}, (25_000,)),
+        ("too-little-exploration", "dqn", {"epsilon_steps": 30_000}, (None,)),
+        ("too-little-exploration", "dqn", {"exploration_fraction": 0.3}, (0.5,)),
+        ("too-much-exploration", "dqn", {"epsilon_end": 0.01, "epsilon_steps": 10**6}, (None, 1e4)),
+        ("too-much-exploration", "dqn", {"epsilon_end": 0.5, "epsilon_steps": 8000}, (0.05, None)),
+        ("too-much-exploration", "dqn", {"epsilon_steps": 10**6, "learning_starts": 9000}, (18e3,)),
+        ("too-much-exploration", "dqn", {"exploration_fraction": 1.0}, (0.1,)),
+        ("advantages", "ppo", {"gae_lambda": 0.95}, (1.0,)),
+        ("advantages", "a2c", {"gae_lambda": 1.0}, (0.0,)),
+        ("values-do-not-learn", "ppo", {"value_coef": 2.0}, (None,)),
+        ("target-network", "dqn", {"target_update_interval": 10**6, "tau": 1.0}, (1000, None)),
+        ("target-network", "sac", {"tau": 0}, (0.005,)),
+        ("replay", "dqn", {"buffer_size": 50_000, "learning_starts": 200_000}, (None, 1000)),
+        ("replay", "dqn", {"buffer_size": 20_000, "learning_starts": 100}, (40_000, None)),
+        ("replay", "dqn", {"learning_starts": 9000, "batch_size": 2048}, (2048, None)),
+        ("steps-too-large", "ppo", {"learning_rate_end": 1e-3}, (pytest.approx(2e-4),)),
+    ],
+)
+def test_an_experiment_does_what_it_says_within_the_budget(cause, algorithm, settings, change):
+    """Of 100,000 planned env steps; None is no change."""
+    found = settings_of(log(algorithm, settings), BY_ID[cause].experiment.settings)
+    expected = dict(zip(settings, change, strict=False))
+    assert found == {name: value for name, value in expected.items() if value is not None}
+    counts = [value for name, value in found.items() if name in COUNTS]
+    assert all(isinstance(value, int) for value in counts)
+
+
+def test_a_log_over_other_steps_bounds_no_setting_in_env_steps():
+    rows = replace(log("dqn", {"target_update_interval": 10**6}), counts=ROWS)
+    change = settings_of(rows, BY_ID["target-network"].experiment.settings)
+    assert change == {"target_update_interval": 10**5}
 
 
 def test_a_target_network_that_is_copied_is_copied_more_often():

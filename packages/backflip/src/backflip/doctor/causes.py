@@ -1,40 +1,83 @@
 """What may be wrong in a training run, and the experiment that tells each cause from the others."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from typing import Any
 
-from backflip.doctor.check import Cause, Experiment
+from backflip.doctor.check import Cause, Change, Experiment
+from backflip.doctor.log import Log
 
 USUAL_RATE = 3e-4  # Adam's step size that is safe in most tasks
 RATES = ("learning_rate", "actor_learning_rate", "critic_learning_rate")
 
 
-def _be(value: Any) -> Callable[[Any], Any]:
+def _be(value: Any) -> Change:
     """Return a change that sets a fixed value."""
-    return lambda present: value
+    return lambda present, log: value
 
 
-def _times(factor: float) -> Callable[[Any], Any]:
-    """Return a change that multiplies by a factor; a whole number stays a whole number."""
-    return lambda present: type(present)(present * factor)
+def _at_most(limit: float) -> Change:
+    """Return a change that lowers a value to a limit."""
+    return lambda present, log: min(present, limit)
 
 
-def _at_most(limit: float, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a change whose result is at most `limit`."""
-    return lambda present: min(limit, change(present))
+def _at_least(limit: float, factor: float = 1.0, most: float = math.inf) -> Change:
+    """Return a change that multiplies by a factor and raises to a limit, up to `most`."""
+    return lambda present, log: max(present, min(most, max(limit, factor * present)))
 
 
-def _fewer(present: int) -> int:
-    """Return a tenth of a count, at least 1."""
-    return max(1, present // 10)
+def _env_steps(log: Log, share: float) -> float:
+    """Return a share of the budget in env steps; infinity if the log does not count them."""
+    return share * log.budget if log.is_over_env_steps else math.inf
 
 
-def _lower(present: float) -> float:
+def _like(present: float, value: float) -> float:
+    """Return a value of at least 1 of the type of another; a count stays whole."""
+    return type(present)(max(1, value))
+
+
+def _copied_often(present: float, log: Log) -> float:
+    """Return a tenth of an interval, or less, so that a short run has many of them."""
+    return min(present, _like(present, min(present / 10, _env_steps(log, 0.01))))
+
+
+def _followed_fast(present: float, log: Log) -> float:
+    """Return ten times a step size of the target network, from 0.005 to 1."""
+    return min(1.0, max(10.0 * present, 0.005))
+
+
+def _annealed_soon(present: float, log: Log) -> float:
+    """Return at most a tenth of the budget, and more than the first, random env steps."""
+    random = 2.0 * (log.setting("learning_starts") or 0.0)
+    return min(present, _like(present, max(random, _env_steps(log, 0.1))))
+
+
+def _annealed_late(present: float, log: Log) -> float:
+    """Return four times as many env steps, at most half of a repetition."""
+    return max(present, _like(present, min(4 * present, _env_steps(log, 0.25))))
+
+
+def _larger(present: float, log: Log) -> float:
+    """Return twice as many rows, at least 10,000; unchanged if a repetition does not fill them."""
+    if present >= _env_steps(log, 0.5):
+        return present
+    return _like(present, max(2 * present, min(1e4, _env_steps(log, 0.5))))
+
+
+def _learns_soon(present: float, log: Log) -> float:
+    """Return at most 1,000 env steps and a tenth of the budget, enough for the first minibatch."""
+    needed = ("batch_size", "num_envs", "rollout_length")
+    batch, envs, length = (log.setting(name) or 1.0 for name in needed)
+    soon = max(batch, envs * length, min(1e3, _env_steps(log, 0.1)))
+    return min(present, _like(present, soon))
+
+
+def _lower(present: float, log: Log) -> float:
     """Return a much lower learning rate, at most a usual one."""
     return min(0.2 * present, USUAL_RATE)
 
 
-def _higher(present: float) -> float:
+def _higher(present: float, log: Log) -> float:
     """Return a much higher learning rate, at least a usual one."""
     return max(10.0 * present, USUAL_RATE)
 
@@ -60,7 +103,7 @@ CAUSES: tuple[Cause, ...] = (
             "lower the learning rate to a fifth, at most 3e-4",
             "the finding disappears and the return rises",
             _UNCHANGED,
-            dict.fromkeys(RATES, _lower),
+            dict.fromkeys((*RATES, "learning_rate_end"), _lower),
         ),
         prior=3.0,
     ),
@@ -85,7 +128,7 @@ CAUSES: tuple[Cause, ...] = (
             "set the weight of the entropy to 0",
             "the entropy falls and the return rises",
             "the policy stays random: look at advantages and policy loss",
-            {"entropy_coef": _be(0.0), "entropy_coef_end": _be(0.0)},
+            dict.fromkeys(("entropy_coef", "entropy_coef_end"), _at_most(0.0)),
         ),
         prior=1.5,
         algorithms=("ppo", "a2c", "vpg"),
@@ -96,10 +139,15 @@ CAUSES: tuple[Cause, ...] = (
         "small, or ε falls too soon.",
         fix="Explore for longer: a small positive entropy bonus, or more env steps until ε is low.",
         experiment=Experiment(
-            "explore for longer",
+            "explore for longer: three times the entropy bonus, at least 0.01, or four times as "
+            "many env steps until ε is low",
             "the policy stays stochastic and the best return rises",
             _UNCHANGED,
-            {"entropy_coef": _be(0.01)},
+            {
+                **dict.fromkeys(("entropy_coef", "entropy_coef_end"), _at_least(0.01, 3.0)),
+                "epsilon_steps": _annealed_late,
+                "exploration_fraction": _at_least(0.1, 4.0, most=0.5),
+            },
         ),
         prior=1.5,
     ),
@@ -108,10 +156,14 @@ CAUSES: tuple[Cause, ...] = (
         text="Exploration does not end: ε stays high, or the noise is too large.",
         fix="Let ε fall within the first tenth of the run.",
         experiment=Experiment(
-            "let ε end at 0.05",
+            "let ε fall to 0.05, or lower if it is set so, within a tenth of the run",
             "the return of training rises to that of evaluation",
             _UNCHANGED,
-            {"epsilon_end": _be(0.05)},
+            {
+                "epsilon_end": _at_most(0.05),
+                "epsilon_steps": _annealed_soon,
+                "exploration_fraction": _at_most(0.1),
+            },
         ),
         algorithms=("dqn",),
     ),
@@ -149,10 +201,10 @@ CAUSES: tuple[Cause, ...] = (
         "shift, or are off by one step.",
         fix="Compare them with the definition on ten steps by hand, with an end in between.",
         experiment=Experiment(
-            "set λ to 1 and then to 0",
-            "one of both learns: the recursion is wrong",
-            "both fail: rewards or values are wrong",
-            {"gae_lambda": _be(1.0)},
+            "set λ to 1, or to 0 if it is 1",
+            "it learns: the recursion is wrong",
+            "it fails: rewards or values are wrong",
+            {"gae_lambda": lambda present, log: 0.0 if present == 1 else 1.0},
         ),
         prior=1.5,
         algorithms=("ppo", "a2c", "vpg"),
@@ -180,7 +232,7 @@ CAUSES: tuple[Cause, ...] = (
             "raise the weight of the value loss to 1",
             "the explained variance rises",
             "it stays low: returns cannot be predicted from observations, or targets are wrong",
-            {"value_coef": _be(1.0)},
+            {"value_coef": _at_least(1.0)},
         ),
         prior=1.5,
         probes=_probes(0.85, 0.2),
@@ -191,10 +243,10 @@ CAUSES: tuple[Cause, ...] = (
         "online network.",
         fix="Hash its parameters at each update: they must change when the setting says so.",
         experiment=Experiment(
-            "update it ten times as often",
+            "update it ten times as often, or more, at least a hundred times in the run",
             "values follow their targets",
             _UNCHANGED,
-            {"tau": _at_most(1.0, _times(10.0)), "target_update_interval": _fewer},
+            {"tau": _followed_fast, "target_update_interval": _copied_often},
         ),
         prior=1.5,
         algorithms=("dqn", "ddpg", "td3", "sac"),
@@ -206,10 +258,11 @@ CAUSES: tuple[Cause, ...] = (
         "late.",
         fix="Compare ten rows of the replay with the env steps they came from.",
         experiment=Experiment(
-            "double the size of the replay, and start to learn at once",
+            "make a replay that was full twice as large, at least 10,000 env steps, and start to "
+            "learn soon",
             "the return rises",
             _UNCHANGED,
-            {"buffer_size": _times(2.0)},
+            {"buffer_size": _larger, "learning_starts": _learns_soon},
         ),
         algorithms=("dqn", "ddpg", "td3", "sac"),
         probes=_probes(0.6, 0.4, {"1": 0.1, "truncation": 0.2, "5": 0.7}),

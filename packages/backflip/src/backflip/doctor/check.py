@@ -11,6 +11,7 @@ from runshelf.formatting import number
 LOGARITHM = "decimal logarithm of "  # the beginning of a quantity
 MOST_POWER = 308.0  # 10 to the power of more is no float
 LimitFrom = Literal["identity", "setting", "calibrated", "convention"]
+Change = Callable[[Any, Log], Any]  # of the present value of a setting, in the log of the run
 Severity = Literal["finding", "warning", "remark"]
 
 
@@ -128,15 +129,14 @@ class Experiment:
         change: what to change, in words.
         if_cause: what the rerun shows if this is the cause.
         if_not: what it shows otherwise.
-        settings: the change as settings of ours: a function of the present value, by name.
+        settings: the change as settings of ours, by name. A change that returns the present value
+            has nothing to change.
     """
 
     change: str
     if_cause: str
     if_not: str
-    settings: Mapping[str, Callable[[Any], Any]] = field(
-        default_factory=dict[str, Callable[[Any], Any]]
-    )
+    settings: Mapping[str, Change] = field(default_factory=dict[str, Change])
 
 
 @final

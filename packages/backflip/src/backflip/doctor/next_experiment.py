@@ -1,12 +1,12 @@
 """The next experiment that a diagnosis suggests, as a command."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from backflip.doctor.catalogue import CHECKS
-from backflip.doctor.check import Check
+from backflip.doctor.check import Change, Check
 from backflip.doctor.diagnosis import Diagnosis, against, run_check
 from backflip.doctor.log import Log
 from runshelf.formatting import roughly
@@ -47,14 +47,14 @@ def part_of(env_steps: int, settings: Mapping[str, Any]) -> int:
     return max(1, before + round((env_steps - before) * PART))
 
 
-def settings_of(log: Log, changes: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+def settings_of(log: Log, changes: Mapping[str, Change]) -> dict[str, Any]:
     """Return the settings that an experiment changes, of those that the algorithm has.
 
     Text, such as the name of a schedule in another library, is left alone. Empty if the change
     goes further beyond the limit of a check of settings: it would make things worse.
     """
     present = {name: log.settings[name] for name in changes if _is_number(log.settings.get(name))}
-    found = {name: changes[name](value) for name, value in present.items()}
+    found = {name: changes[name](value, log) for name, value in present.items()}
     changed = {name: value for name, value in found.items() if value != present[name]}
     return {} if _goes_beyond(log, changed) else changed
 
