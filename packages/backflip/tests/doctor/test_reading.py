@@ -1182,6 +1182,21 @@ def test_rates_and_schedules_that_are_settings_only(tmp_path):
     assert "Q-TARGET-NEVER" in {one.check.id for one in diagnose(never).findings}
 
 
+@pytest.mark.parametrize("first", [100, 300])
+def test_times_of_a_program_before_are_of_no_speed(tmp_path, first):
+    """Two event files in one folder, both with 1,000 env steps per second."""
+    for number, (begin, last) in enumerate([(0, first), (60, 160)]):
+        began = 1.6e9 + 1000 * number
+        data = version_event(began)
+        for at in range(begin + 1, last + 1):
+            data += scalar_event(began + at - begin, at * 1000, [("charts/episodic_return", 1.0)])
+        (tmp_path / f"events.out.tfevents.{number}.host").write_bytes(data)
+    log = only(tmp_path)
+    assert np.all(np.diff(log.signals["seconds"].x) > 0)
+    assert log.signals["seconds"].x[[0, -1]].tolist() == [1000, 160_000]
+    assert "SYS-SPEED" not in {one.check.id for one in diagnose(log).warnings}
+
+
 def test_what_a_user_says_replaces_what_the_file_says(tmp_path):
     """Also under another library's name, and in signals that follow from settings."""
     written = {"exp_name": "dqn", "gamma": 0.99, "learning_rate": 3e-4}

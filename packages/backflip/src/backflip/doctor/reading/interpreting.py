@@ -126,10 +126,16 @@ def _algorithm(name: object) -> str | None:
 
 
 def with_seconds(log: Log, times: Logged | None, logged_as: str) -> Log:
-    """Return a log with the times that its records have, unless it has the signal `seconds`."""
+    """Return a log with the times that its records have, unless it has the signal `seconds`.
+
+    Env steps that a later program made again count in that program only: times of two programs are
+    of no speed.
+    """
     if times is None or "seconds" in log.signals:
         return log
-    seconds = Signal(times.x, times.y, logged_as)
+    later = np.fmin.accumulate(np.append(times.x[1:], np.inf)[::-1])[::-1]
+    last = times.x < later
+    seconds = Signal(times.x[last], times.y[last], logged_as)
     return replace(log, signals={**log.signals, "seconds": seconds})
 
 
