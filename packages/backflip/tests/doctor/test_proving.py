@@ -194,8 +194,21 @@ def test_the_command_of_the_next_experiment_repeats_the_run_with_one_change():
     options = build_parser(PROGRAM)[0].parse_args(words[1:])
     assert (options.command, options.run) == ("rerun", "ABC")
     assert options.changes == ["learning_rate=0.0003", "env_steps=50000"]
-    assert time_of(of) == "  # about 5 minutes"
-    assert time_of(log("ppo")) == ""
+    assert time_of(found) == "  # about 5 minutes"
+    assert time_of(diagnose(log("ppo"))) == ""
+
+
+def test_the_time_of_the_next_experiment_is_that_of_its_env_steps():
+    """Of a continued run, the log has the times of the last tenth; it takes 10 s for 1,000."""
+    settings = {"learning_starts": 90_000, "env_steps": 100_000}
+    of = log("dqn", settings, seconds=10 * np.arange(100), q_loss=np.nan)
+    times = of.signals["seconds"]
+    late = times._replace(x=times.x[-10:], y=np.append(times.y[:9], np.nan))
+    found = diagnose(replace(of, signals={**of.signals, "seconds": late}))
+    assert found.causes[0].cause.id != "replay"
+    assert time_of(found) == "  # about 16 minutes", "of 95,000 env steps, without a change"
+    learns = found._replace(causes=[Ranked(BY_ID["replay"], 1.0)])
+    assert time_of(learns) == "  # about 8 minutes", "of 50,500 env steps, as it learns at once"
 
 
 @pytest.mark.slow

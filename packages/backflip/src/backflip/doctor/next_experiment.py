@@ -5,10 +5,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from backflip.doctor.catalogue import CHECKS
 from backflip.doctor.check import Change, Check
 from backflip.doctor.diagnosis import Diagnosis, against, run_check
-from backflip.doctor.log import Log
+from backflip.doctor.log import Log, Signal
 from runshelf.formatting import roughly
 from runshelf.terminal_text import harmless
 
@@ -20,24 +22,36 @@ def command_of(diagnosis: Diagnosis) -> str:
 
     It repeats the run with all of its settings but those of the experiment, for fewer env steps.
     """
-    log = diagnosis.log
-    if not log.repeats or not diagnosis.causes:
+    log, changes = diagnosis.log, _changes(diagnosis)
+    if not log.repeats or not changes:
         return ""
-    changes = settings_of(log, diagnosis.causes[0].cause.experiment.settings)
-    if not changes:
-        return ""
-    env_steps = part_of(round(log.budget), {**log.settings, **changes})
     sets = [f"--set {name}={as_text(value)}" for name, value in changes.items()]
-    return harmless(" ".join([log.repeats, *sets, f"--set env_steps={env_steps}"]))
+    return harmless(" ".join([log.repeats, *sets, f"--set env_steps={_env_steps(log, changes)}"]))
 
 
-def time_of(log: Log) -> str:
-    """Return how long the next experiment takes, as a comment of the shell; empty if unknown."""
-    spent = log.signals.get("seconds")
-    if spent is None or not len(spent.y) or not log.end > 0:
+def time_of(diagnosis: Diagnosis) -> str:
+    """Return how long the next experiment takes, as a comment of the shell; empty if unknown.
+
+    The log of a continued run has the times of the last run only.
+    """
+    log = diagnosis.log
+    spent = log.signals.get("seconds", Signal(np.zeros(0), np.zeros(0), ""))
+    x, y = (one[np.isfinite(spent.y)] for one in (spent.x, spent.y))
+    if len(y) < 2 or not x[-1] > x[0]:
         return ""
-    env_steps = part_of(round(log.budget), log.settings)
-    return f"  # {roughly(float(spent.y[-1]) * env_steps / log.end)}"
+    seconds = float(np.maximum(np.diff(y), 0.0).sum() / (x[-1] - x[0]))  # of an env step
+    return f"  # {roughly(seconds * _env_steps(log, _changes(diagnosis)))}"
+
+
+def _changes(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return the settings that the next experiment changes; empty if there are none."""
+    if not diagnosis.causes:
+        return {}
+    return settings_of(diagnosis.log, diagnosis.causes[0].cause.experiment.settings)
+
+
+def _env_steps(log: Log, changes: Mapping[str, Any]) -> int:
+    return part_of(round(log.budget), {**log.settings, **changes})
 
 
 def part_of(env_steps: int, settings: Mapping[str, Any]) -> int:

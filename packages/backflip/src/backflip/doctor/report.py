@@ -204,7 +204,7 @@ def _causes(diagnosis: Diagnosis) -> str:
         f"  if not: {step.if_not}",
     ]
     if command := command_of(diagnosis):
-        lines += [f"  {command}{time_of(diagnosis.log)}"]
+        lines += [f"  {command}{time_of(diagnosis)}"]
     return "\n".join(lines)
 
 
