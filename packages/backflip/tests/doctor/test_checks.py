@@ -933,6 +933,17 @@ def test_a_program_that_may_log_no_loss_of_values_is_not_judged_by_one():
     assert open_end.value.max() == 0.0
 
 
+@pytest.mark.parametrize(("dimensions", "deviation", "fall"), [(6, 1.0, 0.6), (6, 0.14, None)])
+def test_the_fall_of_an_entropy_is_of_one_dimension_or_not_measured(dimensions, deviation, fall):
+    """Each dimension loses 0.6 nats in the first half; small noise does not tell how many."""
+    first = dimensions * (1.4189 + math.log(deviation))
+    found = run_check(
+        BY_ID["PI-STD-COLLAPSE"], log("ppo", entropy=first - 1.2 * dimensions * (T - T[0]))
+    )
+    assert (found is None) == (fall is None)
+    assert found is None or found.value[-1] == pytest.approx(fall, abs=0.07)
+
+
 def test_a_return_that_rises_late_is_judged_at_the_end():
     late = np.where(T < 0.7, 0.0, T - 0.7)
     found = diagnose(log("ppo", episode_return_mean=late))

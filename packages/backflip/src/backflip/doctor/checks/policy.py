@@ -106,14 +106,18 @@ def _entropy_falls(log: Log) -> Running | None:
     """Return the fall of the entropy of continuous actions in the first half of the budget.
 
     It is divided by the number of action dimensions. That number is estimated from the first
-    entropy, which is 1.42 nats for each dimension with a standard deviation of 1.
+    entropy, which is 1.42 nats for each dimension with a standard deviation of 1. None if the first
+    entropy is not of one such dimension: policies that begin with little noise may have any number.
     """
     if entropy_share(log) is not None:
         return None
-    found = before(log, LATE_SHARE, smoothed(log, log.signals["entropy"]))
+    logged = log.signals["entropy"]
+    found = before(log, LATE_SHARE, smoothed(log, logged))
     if not len(found.value):
         return None
-    dimensions = max(1.0, np.round(found.value[0] / UNIT_NORMAL))
+    dimensions = np.round(logged.y[np.isfinite(logged.y)][0] / UNIT_NORMAL)
+    if dimensions < 1:
+        return None
     return or_none(largest(Running(found.x, (found.value[0] - found.value) / dimensions)))
 
 
@@ -326,7 +330,7 @@ CHECKS = (
         limit=3.0,
         severity="warning",
         from_start=True,
-        unmeasured="it needs continuous actions, and half of the budget",
+        unmeasured="it needs continuous actions, with a standard deviation near 1 at first",
     ),
     Check(
         id="PI-KL-HIGH",
