@@ -944,6 +944,18 @@ def test_the_fall_of_an_entropy_is_of_one_dimension_or_not_measured(dimensions, 
     assert found is None or found.value[-1] == pytest.approx(fall, abs=0.07)
 
 
+@pytest.mark.parametrize(("begin", "stuck_until"), [(0.01, 0.62), (0.1, 0.62), (0.3, 1.0)])
+def test_actions_that_stick_to_a_bound_do_so_for_a_fifth_of_the_budget(begin, stuck_until):
+    """Wherever the log begins: the replay is filled first, in env steps without an update."""
+    x = np.linspace(begin, 1.0, 200) * X[-1]
+    stuck = (x > 0.5 * X[-1]) & (x < stuck_until * X[-1])
+    saturation = Signal(x, np.where(stuck, 1.0, 0.1), "saturation")
+    of = replace(log("td3"), signals={"action_saturation": saturation})
+    found = run_check(BY_ID["Q-SATURATED"], of)
+    assert found is not None
+    assert found.value.max() == (1.0 if stuck_until == 1.0 else 0.1)
+
+
 def test_a_return_that_rises_late_is_judged_at_the_end():
     late = np.where(T < 0.7, 0.0, T - 0.7)
     found = diagnose(log("ppo", episode_return_mean=late))

@@ -176,11 +176,10 @@ def _saturated(log: Log) -> Running | None:
     Policies of healthy runs choose the bounds early, and leave them again.
     """
     found = smoothed(log, log.signals["action_saturation"])
-    width = int(np.searchsorted(found.x, STUCK_SHARE * log.budget))
-    if not width or width >= len(found.x):
-        return None
-    lowest = np.lib.stride_tricks.sliding_window_view(found.value, width).min(axis=1)
-    return or_none(largest(Running(found.x[width - 1 :], lowest)))
+    begins = np.searchsorted(found.x, found.x - STUCK_SHARE * log.budget, side="right") - 1
+    ends = np.flatnonzero(begins >= 0)
+    lowest = np.asarray([found.value[begins[end] : end + 1].min() for end in ends])
+    return or_none(largest(Running(found.x[ends], lowest)))
 
 
 def _temperature_fixed(log: Log) -> Running | None:
