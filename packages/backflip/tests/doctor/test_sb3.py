@@ -207,6 +207,8 @@ def test_the_callback_sees_the_ratio_of_the_first_minibatch(tmp_path: Path, brok
     assert (log.env, log.planned) == (None, 8_000), "another time limit, another environment"
     assert log.has("entropy_max", "advantage_std", "reward_min", "update_ratio", "approx_kl")
     assert len(log.signals["first_ratio_error"].x) == 32
+    assert len(log.signals["seconds"].x) == 32
+    assert 0 <= log.signals["seconds"].y[0] < log.signals["seconds"].y[-1] < 600
     counts, lengths = log.signals["episodes"], log.signals["episode_length_mean"]
     assert 7_000 < together(counts, lengths, np.multiply).y.sum() <= 8_192  # some are unfinished
     # Not 1 + γ V(s'), which Stable-Baselines3 makes of the reward of a truncated step.
@@ -250,6 +252,7 @@ def test_the_callback_sees_the_ways_of_actions_and_observations(
 def test_the_callback_sees_a_subclass_as_its_update_does(tmp_path: Path, dropout: float) -> None:
     with_sb3(SUBCLASS.format(dropout=dropout), tmp_path / "doctor.csv")
     (log,) = logs_in(tmp_path / "doctor.csv", {})
+    assert np.all(np.diff(log.signals["seconds"].y) > 0), "of both calls"
     assert (log.algorithm, log.planned) == ("ppo", 4_096)
     assert list(log.signals["first_ratio_error"].x) == [256.0 * n for n in range(1, 17)]
     assert len(log.signals["evaluation_return"].y) >= 7, "one of every 500 env steps"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backflip.doctor.sb3_file import lines_so_far
+from backflip.doctor.sb3_file import lines_so_far, seconds_so_far
 
 NAMES = ("env_steps", "entropy")
 WHOLE = ["1000.0,0.5\r\n", "2000.0,0.4\r\n"]
@@ -23,3 +23,11 @@ def test_another_file_has_no_lines(tmp_path, text):
     if text is not None:
         path.write_bytes(text)
     assert lines_so_far(path, NAMES) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "seconds"),
+    [([], 0.0), (["1000.0,\r\n"], 0.0), (["1000.0,2.5\r\n", "2000.0,4.75\r\n"], 4.75)],
+)
+def test_time_goes_on_from_the_last_line(lines, seconds):
+    assert seconds_so_far(lines, ("env_steps", "seconds")) == seconds

@@ -14,6 +14,7 @@ import csv
 import importlib
 import json
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from backflip.doctor.sb3_batches import (
     replay_error,
     rewards_in,
 )
-from backflip.doctor.sb3_file import lines_so_far
+from backflip.doctor.sb3_file import lines_so_far, seconds_so_far
 from backflip.doctor.sb3_models import (
     action_values,
     algorithm_of,
@@ -142,6 +143,7 @@ class DoctorCallback(BaseCallback):
         self.path, self.every = Path(path), every
         self._before = dict[str, np.ndarray]()
         self._written_at, self._episodes = 0, 0
+        self._started = 0.0  # time.monotonic() at `seconds` 0
         self._monitored = list[dict[str, Any]]()  # episodes since the last line, as Monitor says
         self._rewards = list[np.ndarray]()  # of the rollout
         self._transitions = list[tuple[np.ndarray, ...]]()  # of rollouts since the last estimate
@@ -158,6 +160,7 @@ class DoctorCallback(BaseCallback):
             settings.pop("rollout_length", None)
         facts = {"algorithm": algorithm_of(model), "settings": settings}
         lines = lines_so_far(self.path, NAMES) if model.num_timesteps else []
+        self._started = time.monotonic() - seconds_so_far(lines, NAMES)
         unfinished = self.path.with_name(f"{self.path.name}.part")
         with unfinished.open("w", newline="", encoding="utf-8") as file:
             file.write(f"#{json.dumps(facts)}\n")
@@ -207,7 +210,8 @@ class DoctorCallback(BaseCallback):
 
     def _write(self, found: dict[str, float]) -> None:
         shared = {"env_steps": self.num_timesteps, **self._train, **self._of_episodes()}
-        row = found | shared | self._update_ratios()
+        seconds = time.monotonic() - self._started
+        row = found | shared | self._update_ratios() | {"seconds": seconds}
         self._written_at = self.num_timesteps
         with self.path.open("a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerow([_cell(row.get(name)) for name in NAMES])

@@ -1,5 +1,6 @@
 """The older lines of a file of `DoctorCallback`; needs nothing of Stable-Baselines3."""
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,3 +22,16 @@ def lines_so_far(path: Path, names: Sequence[str]) -> list[str]:
     if head.strip() != ",".join(names):
         return []
     return [line for line in lines if line.endswith("\n")]
+
+
+def seconds_so_far(lines: Sequence[str], names: Sequence[str]) -> float:
+    """Return the last time in the lines of a file of the callback; 0 without one.
+
+    Files of older versions have none.
+
+    Args:
+        lines: whole lines, without the two first ones.
+        names: the columns of the file.
+    """
+    last = next(csv.reader(lines[-1:]), list[str]())
+    return float(dict(zip(names, last, strict=False)).get("seconds") or 0.0)
