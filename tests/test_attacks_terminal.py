@@ -278,7 +278,7 @@ def test_no_print_is_left_outside_of_the_one_function() -> None:
         '__main__.py: sys.stderr.write("backflip: interrupted\\n")',
         '__main__.py: sys.stderr.write("runshelf: interrupted\\n")',
         'page.py: sys.stdout.write(json.dumps(fields) + "\\n")',
-        'progress.py: sys.stderr.write("\\r\\x1b[K")',
+        "progress.py: sys.stderr.write(_CLEARED)",
     }
 
 

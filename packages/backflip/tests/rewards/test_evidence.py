@@ -905,7 +905,8 @@ def test_opinions_have_the_reward_and_the_members_spread():
     worth = [[float(x @ parameters.weights) for x in clip] for clip in seen]
     votes = np.array([[[float(w @ x) for w in parameters.members] for x in clip] for clip in seen])
     means = votes.mean(2)
-    factor = (np.array(worth) * means).sum() / np.square(means).sum()
+    alive = np.array([clip.alive for clip in clips])
+    factor = (np.array(worth) * means)[alive].sum() / np.square(means)[alive].sum()
     for i, clip in enumerate(clips):
         reward = np.clip((np.array(worth[i]) - parameters.offset) / parameters.scale, -3, 3)
         apart = abs(factor) * votes[i].std(1) / parameters.scale
