@@ -11,7 +11,7 @@ import numpy as np
 KNOWN = 32  # columns of the observation that y is explained by, at most
 WANTED = 4_096  # columns of the change that may show an effect, at most
 FEWEST = 500  # rows: with fewer, an effect on slippery ice is not seen
-TESTED = 8  # columns y of which a explains most, at most
+TESTED = 8  # columns y at most, those that a explains best
 MIXTURES = 8
 ROWS_PER_COLUMN = 3  # at least, of (1, s, s², a)
 TINY = 1e-9  # relative

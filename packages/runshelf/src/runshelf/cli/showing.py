@@ -180,10 +180,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
         yield from ((name, unknown) for name in ("code", "packages", "hardware"))
         return
     yield "code", _code(run)
-    yield (
-        "python",
-        _python(mapping_of(manifest.get("python")), mapping_of(manifest.get("versions"))),
-    )
+    python, versions = (mapping_of(manifest.get(name)) for name in ("python", "versions"))
+    yield "python", _python(python, versions)
     yield "hardware", _hardware(mapping_of(manifest.get("hardware")))
     yield "masked", ", ".join(map(harmless, list_of(manifest.get("masked"))))
 

@@ -1,5 +1,7 @@
 """Checks of the explained variance: how well state values predict returns."""
 
+from functools import partial
+
 import numpy as np
 
 from backflip.doctor.check import Check, Running
@@ -24,8 +26,8 @@ _JONES = "A. Jones, Debugging RL, Without the Agonizing Pain"
 _SCHULMAN = "J. Schulman, The Nuts and Bolts of Deep RL Research"
 
 
-def _variance_unexplained(log: Log) -> Running | None:
-    """Return the largest explained variance so far; once it reaches 0.05, only the last value.
+def _largest_until(limit: float, log: Log) -> Running | None:
+    """Return the largest explained variance so far; once it reaches a limit, only the last value.
 
     Otherwise training whose values began to explain returns late would be judged by the time
     before.
@@ -33,15 +35,7 @@ def _variance_unexplained(log: Log) -> Running | None:
     found = or_none(
         after(log, LATE_SHARE, largest(smoothed(log, log.signals["explained_variance"])))
     )
-    return found and _until_reached(found, UNEXPLAINED)
-
-
-def _variance_negative(log: Log) -> Running | None:
-    """Return the same for values that are worse than a constant, up to `WORSE`."""
-    found = or_none(
-        after(log, LATE_SHARE, largest(smoothed(log, log.signals["explained_variance"])))
-    )
-    return found and _until_reached(found, WORSE)
+    return found and _until_reached(found, limit)
 
 
 def _until_reached(found: Running, limit: float) -> Running:
@@ -97,7 +91,7 @@ CHECKS = (
         id="PV-EV-LOW",
         title="values explain nothing",
         quantity="largest median of the explained variance so far, after half the budget",
-        measure=_variance_unexplained,
+        measure=partial(_largest_until, UNEXPLAINED),
         needs=("explained_variance",),
         bad_side="below",
         limit_from="calibrated",
@@ -123,7 +117,7 @@ CHECKS = (
         id="PV-EV-ZERO",
         title="values explain almost nothing",
         quantity="largest median of the explained variance so far, after half the budget",
-        measure=_variance_unexplained,
+        measure=partial(_largest_until, UNEXPLAINED),
         needs=("explained_variance",),
         bad_side="below",
         limit_from="convention",
@@ -172,7 +166,7 @@ CHECKS = (
         id="PV-EV-NEG",
         title="values are worse than a constant",
         quantity="largest median of the explained variance so far, after half the budget",
-        measure=_variance_negative,
+        measure=partial(_largest_until, WORSE),
         needs=("explained_variance",),
         bad_side="below",
         limit_from="convention",
